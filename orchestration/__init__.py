@@ -1,0 +1,1 @@
+"""When: settings, definitions, partitions, resources, schedules, sensors, checks, and the `backlinks` command."""
