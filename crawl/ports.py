@@ -32,6 +32,7 @@ class FetchTask:
 
     key: int
     url: str
+    registrable_domain: str = ""
     job_id: int = 0
     priority: int = 0
     due_at: datetime | None = None
