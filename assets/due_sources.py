@@ -1,0 +1,47 @@
+"""Stage 1, `due_sources`: claim what is due in the ledger; write the due batch and the expected edges as Parquet."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.partition import WindowShard, window_shards
+from assets.platform import Platform
+from transforms.schemas import DUE_SOURCES, EXPECTED_EDGES, TARGET_RULES
+from warehouse.ledger import claims
+
+KEY = dg.AssetKey(["backlinks", "due_sources"])
+
+
+def claim(platform: Platform, at: WindowShard) -> dict[str, int]:
+    """Claim a window x shard. Claimed before stays claimed, newly due is added, so a rerun only ever adds. Returns counts."""
+    claimed = claims.claim_due(
+        platform.ledger,
+        window=at.window,
+        shard=at.shard,
+        shards=platform.shards,
+        now=platform.clock.now(),
+        owner=platform.owner,
+    )
+    for dataset, table in (
+        (EXPECTED_EDGES, claimed.expected),
+        (TARGET_RULES, claimed.rules),
+        (DUE_SOURCES, claimed.due),  # last: its presence says that the other two are there
+    ):
+        platform.datasets.write_part(dataset, at.window, at.shard, table, "all")
+    return {**claimed.counts, "sources": claimed.due.num_rows, "edges": claimed.expected.num_rows}
+
+
+def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    @dg.asset(key=KEY, partitions_def=partitions, group_name="claim", kinds={"mysql", "parquet"})
+    def due_sources(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:
+        """Source pages that fall due in the window, coalesced over all projects: one row per page, plus its edges."""
+        counts = [claim(platform, at) for at in window_shards(context, platform)]
+        return dg.MaterializeResult(metadata=total(counts))
+
+    return due_sources
+
+
+def total(counts: list[dict[str, int]]) -> dict[str, int]:
+    """Counts of several partitions, added up by name."""
+    names = {name: None for each in counts for name in each}
+    return {name: sum(each.get(name, 0) for each in counts) for name in names}

@@ -1,0 +1,135 @@
+"""Stage 2, `page_fetches`: fetch what the partition still lacks; one outcome row per source, with a reason code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import crawl
+from assets import due_sources, tables
+from assets.partition import WindowShard, window_shards
+from assets.platform import Platform
+from crawl.ports import FetchResult, FetchTask, Prior
+from transforms.fetches import latest_fetches
+from transforms.reasons import Outcome
+from transforms.schemas import DUE_SOURCES, PAGE_FETCHES
+from warehouse.ledger import fetches as ledger_fetches
+from warehouse.ledger.leases import Lease
+
+KEY = dg.AssetKey(["backlinks", "page_fetches"])
+
+
+class FetchConfig(dg.Config):
+    refetch: bool = False
+    """Ask every source again, although the partition already holds its outcome."""
+
+
+@dataclass
+class PartitionSink:
+    """Makes outcomes durable (`crawl.ports.FetchSink`): snapshots, then the Parquet part, then the ledger under the fence.
+
+    The part comes before the ledger's commit, so that a crash between the two loses nothing: the next run finds the
+    rows in the part and commits them to the ledger again (`reconcile`).
+    """
+
+    platform: Platform
+    at: WindowShard
+    lease: Lease
+
+    def commit(self, results: Sequence[FetchResult]) -> None:
+        bodies = {r.content_hash: r for r in results if r.body is not None and r.content_hash is not None}
+        stored = self.platform.snapshots.put_many([r.body for r in bodies.values() if r.body is not None])
+        keys = {snapshot.content_hash: snapshot.object_key for snapshot in stored}
+        for result in results:
+            if result.object_key is None and result.content_hash is not None:
+                result.object_key = keys.get(result.content_hash)
+        table = tables.fetch_rows(results)
+        first = min(results, key=lambda r: r.task.key)
+        part = f"fence{self.lease.fence:06d}-{first.task.key}-{first.attempt}-{len(results)}"
+        key = self.platform.datasets.write_part(PAGE_FETCHES, self.at.window, self.at.shard, table, part)
+        try:
+            self.reconcile(table, stored)
+        except ledger_fetches.StaleFence:
+            self.platform.objects.delete([key])  # the new owner fetches these again
+            raise
+
+    def reconcile(self, table: pa.Table, stored: Sequence[object] = ()) -> None:
+        ledger_fetches.commit_fetches(self.platform.ledger, table, stored, lease=self.lease)
+
+
+def fetch(platform: Platform, at: WindowShard, *, refetch: bool) -> pa.Table:
+    """Fetch what the window x shard still lacks. Returns the partition's outcomes, one row per source."""
+    due = platform.datasets.read(DUE_SOURCES, at.window, at.shard)
+    have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
+    done = have.filter(pc.not_equal(have["outcome"], Outcome.DEFERRED.value))
+    todo = due if refetch else due.filter(pc.invert(pc.is_in(due["source_url_id"], done["source_url_id"])))
+    with platform.shard_lease(at.shard) as lease:
+        sink = PartitionSink(platform, at, lease)
+        if done.num_rows and not refetch:
+            sink.reconcile(done)
+        if todo.num_rows:
+            crawl.run_batch(
+                [_task(row) for row in todo.to_pylist()],
+                settings=platform.crawl,
+                sink=sink,
+                snapshots=platform.snapshots,
+                origins=platform.origin_book(at.shard),
+                clock=platform.clock,
+            )
+    return latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
+
+
+def _task(row: dict) -> FetchTask:
+    prior = None
+    if row["prior_content_hash"] and row["prior_object_key"] and row["prior_document_url"]:
+        prior = Prior(
+            content_hash=row["prior_content_hash"],
+            object_key=row["prior_object_key"],
+            document_url=row["prior_document_url"],
+            content_type=row["prior_content_type"],
+            etag=row["prior_etag"],
+            last_modified=row["prior_last_modified"],
+        )
+    return FetchTask(
+        key=row["source_url_id"],
+        url=row["source_url"],
+        registrable_domain=row["registrable_domain"],
+        job_id=row["fetch_job_id"],
+        priority=row["priority"],
+        due_at=row["due_at"],
+        prior=prior,
+    )
+
+
+def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=KEY, deps=[due_sources.KEY], partitions_def=partitions, group_name="crawl", kinds={"http", "parquet"},
+        pool="crawl",
+    )
+    def page_fetches(
+        context: dg.AssetExecutionContext, config: FetchConfig, platform: dg.ResourceParam[Platform]
+    ) -> dg.MaterializeResult:
+        """One outcome per source page: gates, robots, politeness, conditional GET, snapshot, reason code."""
+        outcomes = pa.concat_tables(
+            fetch(platform, at, refetch=config.refetch) for at in window_shards(context, platform)
+        )
+        return dg.MaterializeResult(metadata=summary(outcomes))
+
+    return page_fetches
+
+
+def summary(outcomes: pa.Table) -> dict[str, dg.MetadataValue | int | float]:
+    """What a person looks at: outcomes by reason, bytes, share of 304."""
+    answered = outcomes.filter(pc.is_in(outcomes["outcome"], pa.array([Outcome.FETCHED, Outcome.NOT_MODIFIED], pa.string())))
+    not_modified = pc.sum(pc.equal(answered["outcome"], Outcome.NOT_MODIFIED.value)).as_py() or 0
+    return {
+        "sources": outcomes.num_rows,
+        "wire_bytes": pc.sum(outcomes["wire_bytes"]).as_py() or 0,
+        "body_bytes": pc.sum(outcomes["body_bytes"]).as_py() or 0,
+        "not_modified_share": round(not_modified / answered.num_rows, 3) if answered.num_rows else 0.0,
+        "outcomes": tables.count_table(outcomes, ["outcome", "reason"]),
+    }

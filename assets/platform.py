@@ -1,0 +1,99 @@
+"""What a stage is handed: the stores, the clock and the crawl settings, opened when first used.
+
+Here: wiring of the rooms below into one object. Not here: settings from the environment (`orchestration.settings`).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+from clickhouse_connect.driver.client import Client
+
+from crawl.config import CrawlSettings
+from transforms.clock import Clock
+from transforms.windows import Window
+from warehouse import clickhouse
+from warehouse.clickhouse.config import ClickHouseSettings
+from warehouse.datasets import DatasetStore
+from warehouse.ledger import Ledger, leases
+from warehouse.ledger.config import LedgerSettings
+from warehouse.objects import ObjectStore, open_store
+from warehouse.objects.config import ObjectStoreSettings
+from warehouse.snapshots import SnapshotStore
+
+LEASE_TTL_S = 300.0
+"""A crashed owner delays its shard by at most this; a live one extends its lease with every commit."""
+
+
+@dataclass
+class Platform:
+    """One machine's view of the whole. Cheap to make; each store is opened on first use and kept."""
+
+    ledger_settings: LedgerSettings
+    clickhouse_settings: ClickHouseSettings
+    object_settings: ObjectStoreSettings
+    crawl: CrawlSettings
+    clock: Clock
+    root: Path
+    """Relative paths in settings start here."""
+    work_folder: Path
+    """Scratch and logs of dbt; below the stack folder."""
+    shards: int
+    window_length: timedelta
+    tenant: str = "default"
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return Ledger(self.ledger_settings)
+
+    @cached_property
+    def objects(self) -> ObjectStore:
+        return open_store(self.object_settings, self.root)
+
+    @cached_property
+    def datasets(self) -> DatasetStore:
+        return DatasetStore(self.objects)
+
+    @cached_property
+    def snapshots(self) -> SnapshotStore:
+        return SnapshotStore(self.objects)
+
+    @cached_property
+    def clickhouse(self) -> Client:
+        client = clickhouse.connect(self.clickhouse_settings)
+        clickhouse.ensure_schema(client, self.clickhouse_settings)
+        return client
+
+    @property
+    def owner(self) -> str:
+        """Who holds a lease: the process, on its machine."""
+        return f"{socket.gethostname()}:{os.getpid()}"
+
+    def window(self, key: str) -> Window:
+        return Window.from_key(key, self.window_length)
+
+    @contextmanager
+    def shard_lease(self, shard: int) -> Iterator[leases.Lease]:
+        """Own a shard of hosts while requests are made to them. Raises `TransientError` while somebody else owns it."""
+        lease = leases.acquire_shard(
+            self.ledger, f"shard:{shard}", owner=self.owner, ttl_s=LEASE_TTL_S, now=self.clock.now()
+        )
+        try:
+            yield lease
+        finally:
+            leases.release(self.ledger, lease)
+
+    def close(self) -> None:
+        """Close what was opened. Safe to call twice."""
+        opened = self.__dict__
+        if "clickhouse" in opened:
+            opened.pop("clickhouse").close()
+        if "ledger" in opened:
+            opened.pop("ledger").close()

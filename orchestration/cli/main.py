@@ -1,0 +1,76 @@
+"""The command's table of contents. Errors that are meant for a person become one sentence on stderr and exit code 1."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from transforms.errors import BacklinksError, TransientError
+
+_COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (module:function or module:app, one line of help)
+    "demo": ("orchestration.cli.demo:demo", "The whole flow on a scripted web, judged against its ground truth."),
+    "check": ("orchestration.cli.check:check", "Import a file, verify every link now, show a table."),
+    "import": ("orchestration.cli.import_:import_file", "Import a CSV of backlinks into a project."),
+    "run": ("orchestration.cli.run:run", "Run all that is due now, or one window."),
+    "status": ("orchestration.cli.status:status", "Projects, states, what is due, last windows."),
+    "explain": ("orchestration.cli.explain:explain", "The chain of evidence of one edge."),
+    "stack": ("orchestration.cli.stack:app", "The local stack: up, down, status, logs."),
+    "url": ("orchestration.cli.url:url", "What a URL is to us, and why."),
+    "parse": ("orchestration.cli.parse:parse", "What a page says: a page row and its links."),
+    "robots": ("orchestration.cli.robots:robots", "Whether robots.txt lets an agent fetch a URL, and which rule says so."),
+    "fetch": ("orchestration.cli.fetch:fetch", "Fetch a URL through every gate and show each decision."),
+}
+
+
+class _Lazy(TyperGroup):
+    """A group that imports a command's module only when that command is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[cmd_name][0].split(":")
+        target: Any = getattr(importlib.import_module(module), attribute)
+        if isinstance(target, typer.Typer):
+            command = get_command(target)
+        else:
+            single = typer.Typer(add_completion=False)
+            single.command()(target)
+            command = get_command(single)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=_Lazy, add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    help="Backlink monitor: states with evidence that anyone can replay.",
+)  # fmt: skip
+
+
+@app.callback()
+def _root() -> None:
+    """Typer wants a callback on a group."""
+
+
+def main() -> None:
+    try:
+        app()
+    except BacklinksError as error:
+        hint = " (a retry may help)" if isinstance(error, TransientError) else ""
+        print(f"backlinks: {error}{hint}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(0)

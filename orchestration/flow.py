@@ -1,0 +1,117 @@
+"""Run windows in this process: what `backlinks run`, `check` and `demo` do, and what the tests drive.
+
+The same jobs that the schedule starts, in one warm process, recorded in the same Dagster instance. Here: order and
+progress. Not here: the stages.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets.platform import Platform
+from orchestration import resources
+from orchestration.definitions import SHARD_JOB, WINDOW_JOB, build_defs
+from orchestration.settings import Settings
+from transforms.errors import PermanentError
+from transforms.windows import Window
+
+Progress = Callable[[str], None]
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+
+
+class StageFailed(PermanentError):
+    """A stage of the flow failed; the message is the cause's."""
+
+
+@dataclass
+class WindowReport:
+    """What the stages said of one window: metadata by `stage` or `stage[shard]`, as plain values."""
+
+    window: Window
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def total(self, stage: str, name: str) -> int:
+        """Sum of a count over all shards of a stage."""
+        return sum(
+            int(values.get(name, 0)) for key, values in self.stages.items() if key == stage or key.startswith(f"{stage}[")
+        )
+
+
+def dagster_home(settings: Settings) -> Path:
+    """The instance's folder, with the checkout's `dagster.yaml` in it."""
+    home = resources.ROOT / settings.stack.folder / "dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(resources.ROOT / "dagster.yaml", home / "dagster.yaml")
+    return home
+
+
+@contextmanager
+def instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """The stack's Dagster instance, so that what runs here is seen in the UI."""
+    os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
+    with dg.DagsterInstance.get() as opened:
+        yield opened
+
+
+def run_window(
+    settings: Settings,
+    window: Window,
+    *,
+    on: dg.DagsterInstance,
+    platform: Platform | None = None,
+    progress: Progress = lambda _: None,
+    refetch: bool = False,
+) -> WindowReport:
+    """Every stage of a window: its shards side by side, then evidence, states and write-back. Raises `StageFailed`."""
+    defs = build_defs(settings=settings, platform=platform)
+    report = WindowReport(window)
+    config: dict[str, Any] = {**_QUIET}
+    if refetch:
+        config["ops"] = {"backlinks__page_fetches": {"config": {"refetch": True}}}
+
+    def shard(number: int) -> dg.ExecuteInProcessResult:
+        key = dg.MultiPartitionKey({"window": window.key, "shard": str(number)})
+        return _execute(defs.resolve_job_def(SHARD_JOB), on, str(key), config)
+
+    progress(f"{window.key}: crawl and parse {settings.shards} shards")
+    with ThreadPoolExecutor(settings.shards, thread_name_prefix="shard") as pool:
+        for number, result in enumerate(pool.map(shard, range(settings.shards))):
+            _collect(report, result, f"[{number}]")
+    progress(f"{window.key}: evidence, states, write-back")
+    _collect(report, _execute(defs.resolve_job_def(WINDOW_JOB), on, window.key, _QUIET), "")
+    return report
+
+
+def _execute(
+    job: dg.JobDefinition, on: dg.DagsterInstance, partition_key: str, config: dict[str, Any]
+) -> dg.ExecuteInProcessResult:
+    result = job.execute_in_process(instance=on, partition_key=partition_key, run_config=config, raise_on_error=False)
+    if not result.success:
+        for event in result.all_events:
+            if event.is_step_failure:
+                failure = event.step_failure_data
+                cause = failure.user_failure_data.description if failure.user_failure_data else None
+                error = failure.error
+                while error is not None and error.cause is not None:
+                    error = error.cause
+                text = cause or (error.message.strip().split(": ", 1)[-1] if error else "no message")
+                raise StageFailed(f"{event.step_key} of {partition_key}: {text} (run {result.run_id[:8]})")
+        raise StageFailed(f"{job.name} of {partition_key} failed before its first stage (run {result.run_id[:8]})")
+    return result
+
+
+def _collect(report: WindowReport, result: dg.ExecuteInProcessResult, suffix: str) -> None:
+    for event in result.get_asset_materialization_events():
+        materialization = event.step_materialization_data.materialization
+        stage = materialization.asset_key.path[-1]
+        report.stages[f"{stage}{suffix}"] = {name: value.value for name, value in materialization.metadata.items()}

@@ -1,0 +1,67 @@
+"""What starts because something else happened: a window is folded when its shards are done.
+
+Here: the sensor. Not here: deliveries and digests (they read the ledger's rows).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import dagster as dg
+
+from assets import current_state, link_manifests, target_health
+from orchestration.settings import Settings
+from transforms.windows import Window
+
+LOOK_BACK = timedelta(days=7)
+GRACE = timedelta(hours=1)
+"""A window that lacks a shard this long after its end is folded without it: those edges get evidence `none`."""
+MOST_PER_TICK = 4
+
+
+def windows_to_fold(
+    shards_done: dict[str, int], folded: dict[str, int], *, settings: Settings
+) -> list[tuple[Window, int]]:
+    """Windows whose shards changed after they were last folded, oldest first, with the newest event id of their shards.
+
+    `shards_done`: event id by key `shard|window`, of the asset that finished last; `folded`: event id by window key.
+    """
+    by_window: dict[str, dict[int, int]] = {}
+    for key, event in shards_done.items():
+        shard, window = key.split("|")
+        by_window.setdefault(window, {})[int(shard)] = event
+    now = settings.clock.now()
+    found = []
+    for key, events in by_window.items():
+        window = Window.from_key(key, settings.window_length)
+        complete = set(events) >= set(range(settings.shards))
+        newest = max(events.values())
+        if window.end < now - LOOK_BACK or newest <= folded.get(key, 0):
+            continue
+        if complete or now > window.end + GRACE:
+            found.append((window, newest))
+    return sorted(found)
+
+
+def fold_sensor(settings: Settings, window_job: dg.UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="fold_windows",
+        job=window_job,
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description="Folds a window (evidence, states, write-back) once all of its shards are parsed, and again when one changes.",
+    )
+    def fold_windows(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
+        def newest(key: dg.AssetKey) -> dict[str, int]:
+            return dict(
+                context.instance.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
+            )
+
+        manifests, targets = newest(link_manifests.KEY), newest(target_health.KEY)
+        done = {key: max(event, targets[key]) for key, event in manifests.items() if key in targets}
+        return [
+            dg.RunRequest(run_key=f"{window.key}:{event}", partition_key=window.key)
+            for window, event in windows_to_fold(done, newest(current_state.KEY), settings=settings)[:MOST_PER_TICK]
+        ]
+
+    return fold_windows

@@ -1,0 +1,29 @@
+"""Which outcome of a source stands for a window when it has several. Here: that one rule. Not here: fetching."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+
+from transforms.reasons import Outcome
+from transforms.schemas import PAGE_FETCHES
+
+
+def latest_fetches(fetches: pa.Table) -> pa.Table:
+    """One row per source of a partition's `PAGE_FETCHES` parts: the newest, and any answer before any deferral."""
+    if fetches.num_rows == 0:
+        return PAGE_FETCHES.empty()
+    order = pl.DataFrame(
+        {
+            "row": range(fetches.num_rows),
+            "source_url_id": pl.from_arrow(fetches["source_url_id"]),
+            "deferred": pl.from_arrow(fetches["outcome"]) == Outcome.DEFERRED.value,
+            "fetched_at": pl.from_arrow(fetches["fetched_at"]),
+            "attempt": pl.from_arrow(fetches["attempt"]),
+        }
+    )
+    kept = (
+        order.sort("source_url_id", "deferred", "fetched_at", "attempt", "row", descending=[False, False, True, True, True])
+        .unique("source_url_id", keep="first", maintain_order=True)["row"]
+    )
+    return fetches.take(kept.to_arrow())
