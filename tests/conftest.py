@@ -1,3 +1,3 @@
 """Fixtures for every test live in `tests/fixtures/`, one module per kind of server."""
 
-pytest_plugins = ["tests.fixtures.stack", "tests.fixtures.ledger", "tests.fixtures.clickhouse", "tests.fixtures.web"]
+pytest_plugins = ["tests.fixtures.stack", "tests.fixtures.ledger", "tests.fixtures.clickhouse", "tests.fixtures.web", "tests.fixtures.objects"]

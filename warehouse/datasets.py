@@ -3,7 +3,8 @@ Not here: what the columns mean (`transforms.schemas`) or how bytes are kept (`w
 
 Layout: `datasets/<name>/window=<Window.path>/shard=<n>/<part>.parquet`, without the shard level for window-only
 datasets. A partition is all parts below its folder; a part of the same name replaces the one before, so that a stage
-that runs again and cuts its rows the same way changes nothing. Files are sorted by `Dataset.sort_by` and zstd-compressed.
+that runs again and cuts its rows the same way changes nothing. Files are sorted by `Dataset.sort_by` and compressed
+with zstd.
 """
 
 from __future__ import annotations
@@ -169,17 +170,16 @@ def shard_of_key(key: str) -> int:
 
 
 def _conformed(dataset: Dataset, table: pa.Table, key: str) -> pa.Table:
-    try:
-        table = dataset.conform(table)
-    except (ValueError, pa.ArrowException) as error:
-        raise BadDataset(f"{key} was not written: the rows do not fit dataset {dataset.name}: {error}") from error
-    for field, values in zip(dataset.schema, table.columns, strict=True):
-        if not field.nullable and values.null_count:
+    for field in dataset.schema:
+        if not field.nullable and field.name in table.column_names and (nulls := table[field.name].null_count):
             raise BadDataset(
                 f"{key} was not written: column {field.name} of dataset {dataset.name} must not be null, "
-                f"{values.null_count:,} of {table.num_rows:,} rows are"
+                f"{nulls:,} of {table.num_rows:,} rows are"
             )
-    return table
+    try:
+        return dataset.conform(table)
+    except (ValueError, pa.ArrowException) as error:
+        raise BadDataset(f"{key} was not written: the rows do not fit dataset {dataset.name}: {error}") from error
 
 
 def _check_schema(dataset: Dataset, found: pa.Schema, key: str) -> None:
