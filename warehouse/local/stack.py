@@ -1,0 +1,150 @@
+"""Supervision: bring the parts up, take them down, say how they are. Not here: what the parts are
+(`mysql`, `clickhouse`, and whatever processes the caller hands in), a long-running supervisor (there is none: parts are
+detached, and `up` again brings back what was killed).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from warehouse.local.errors import PortTaken, StackBusy, StackError, StackTimeout
+from warehouse.local.paths import StackFolder, explained
+from warehouse.local.processes import (
+    PidFile,
+    Process,
+    Report,
+    port_is_free,
+    port_owner,
+    silent,
+    start,
+    stop,
+    tail,
+    wait_for,
+)
+
+State = Literal["up", "not answering", "down"]
+
+
+@dataclass(frozen=True)
+class PartStatus:
+    """How one part is: `pid` is None when it is down; `detail` is a short phrase when it is not well."""
+
+    name: str
+    state: State
+    pid: int | None
+    port: int | None
+    detail: str | None
+    log: str
+
+
+@contextmanager
+def exclusive(folder: StackFolder, timeout_s: float = 60.0) -> Iterator[None]:
+    """Hold the stack folder: one `up` or `down` at a time. The lock ends with its process, however that ends."""
+    with explained(f"the stack folder {folder.root}"):
+        handle = open(folder.run / "lock", "a", encoding="ascii")  # noqa: SIM115
+    with handle:
+        if not wait_for(lambda: _try_lock(handle.fileno()), timeout_s, pause_s=0.1):
+            raise StackBusy(
+                f"Another `backlinks stack` command has held {folder.root} for {timeout_s:.0f} s; wait for it, then run this again."
+            )
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def ensure(process: Process, folder: StackFolder, *, timeout_s: float, report: Report = silent) -> PidFile:
+    """Make one part answer: leave it alone if it does, start it if it is not there, wait for its health.
+
+    Raises `PortTaken`, `StackError` (it ended by itself: why, from its log) or `StackTimeout`.
+    """
+    pid_file, log = folder.pid_file(process.name), folder.log(process.name)
+    found = PidFile.read(pid_file)
+    started = False
+    if found is not None and found.is_alive():
+        if found.port != process.port:
+            raise StackError(
+                f"{process.name}: it runs on port {found.port} but the settings now say {process.port}; run `backlinks stack down` and then `backlinks stack up`."
+            )
+    else:
+        if process.port is not None and not port_is_free(process.port):
+            raise PortTaken(
+                process.name, process.port, process.port_setting or "its port setting", port_owner(process.port)
+            )
+        report(process.name, "starting", None)
+        mark = log.stat().st_size if log.exists() else 0
+        found = start(process, log=log, pid_file=pid_file)
+        started = True
+    deadline = time.monotonic() + timeout_s
+    pause = 0.02
+    while True:
+        alive = found.is_alive()
+        trouble = process.health() if alive else "it ended"
+        if trouble is None:
+            report(process.name, "up", 1.0)
+            return found
+        if not alive:
+            said = tail(log, max(0, log.stat().st_size - mark) if started else 8192)
+            reason = process.explain(said) if process.explain else None
+            last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+            raise StackError(reason or f"{process.name}: it ended while starting: {last[:300]}; see {log}.")
+        if time.monotonic() >= deadline:
+            if started:
+                stop(found, timeout_s=10.0, sig=process.stop_signal)
+            raise StackTimeout(
+                f"{process.name}: no answer within {timeout_s:.0f} s ({trouble}); see {log}, or allow more with BACKLINKS_STACK__START_TIMEOUT_S."
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.25)
+
+
+def down(
+    folder: StackFolder, *, timeout_s: float, names: Sequence[str] | None = None, report: Report = silent
+) -> list[str]:
+    """Stop every part that has a pid file (or those named), last started first. Returns the names of those that ran.
+
+    Works without settings: what is stopped is what the pid files name, and only if it is still that program.
+    """
+    stopped = []
+    files = (
+        sorted(folder.run.glob("*.json"), key=lambda f: f.stat().st_mtime_ns, reverse=True)
+        if folder.run.is_dir()
+        else []
+    )
+    for file in files:
+        if names is not None and file.stem not in names:
+            continue
+        found = PidFile.read(file)
+        if found is not None and found.is_alive():
+            report(file.stem, "stopping", None)
+            clean = stop(found, timeout_s=timeout_s)
+            report(file.stem, "stopped" if clean else "killed", 1.0)
+            stopped.append(file.stem)
+        with explained(f"the pid file {file}"):
+            file.unlink(missing_ok=True)
+    return stopped
+
+
+def status_of(process: Process, folder: StackFolder) -> PartStatus:
+    """How one part is right now; never raises for a part that is not well."""
+    found = PidFile.read(folder.pid_file(process.name))
+    log = str(folder.log(process.name))
+    if found is None or not found.is_alive():
+        taken = process.port is not None and not port_is_free(process.port)
+        detail = f"another program listens on port {process.port}" if taken else None
+        return PartStatus(process.name, "down", None, process.port, detail, log)
+    try:
+        trouble = process.health()
+    except StackError as error:
+        trouble = str(error)
+    return PartStatus(process.name, "up" if trouble is None else "not answering", found.pid, found.port, trouble, log)
