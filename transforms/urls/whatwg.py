@@ -1,0 +1,30 @@
+"""Parsing and resolving as the WHATWG URL standard says (ada-url does the work). Here: raw text → serialisation.
+
+Not here: what we make of it (`transforms.urls.identity`).
+"""
+
+from __future__ import annotations
+
+import ada_url
+
+
+def scalar(text: str) -> str:
+    """Lone surrogates become U+FFFD, as a browser's conversion to a scalar value string does (Infra §4.7)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def resolve(raw: str, base: str | None = None) -> str | None:
+    """The URL's WHATWG serialisation (ASCII), resolved against `base` when given; None when either does not parse.
+
+    Source: WHATWG URL, §4.4 "URL parsing" and §4.5 "URL serializing". The fragment is kept.
+    """
+    try:
+        return ada_url.normalize_url(raw) if base is None else ada_url.join_url(base, raw)
+    except UnicodeEncodeError:
+        return resolve(scalar(raw), None if base is None else scalar(base))
+    except ValueError:
+        return None
