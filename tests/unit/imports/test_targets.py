@@ -1,0 +1,108 @@
+"""What a person writes after `--target`, and what it covers."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from transforms.targets import BadTarget, Target, covering, domain_target, parse_target
+from transforms.urls import identify_many
+
+
+@pytest.mark.parametrize(
+    ("written", "scope", "host", "url", "below"),
+    [
+        ("example.com", "domain", "example.com", None, True),
+        (" EXAMPLE.com ", "domain", "example.com", None, True),
+        ("*.example.com", "domain", "example.com", None, True),
+        ("https://example.com", "domain", "example.com", None, True),
+        ("example.co.uk", "domain", "example.co.uk", None, True),
+        ("bücher.example", "domain", "xn--bcher-kva.example", None, True),
+        ("blog.example.com", "subdomain", "blog.example.com", None, True),
+        ("www.example.com", "subdomain", "www.example.com", None, True),
+        ("https://example.com/", "exact_url", "example.com", "https://example.com/", False),
+        ("https://Example.com:443/A?b=1#c", "exact_url", "example.com", "https://example.com/A?b=1", False),
+        ("example.com/page", "exact_url", "example.com", "https://example.com/page", False),
+        ("https://example.com/path/*", "url_prefix", "example.com", "https://example.com/path/", False),
+        ("example.com/pa*", "url_prefix", "example.com", "https://example.com/pa", False),
+        ("https://example.com:8080", "exact_url", "example.com", "https://example.com:8080/", False),
+        ("192.0.2.1", "domain", "192.0.2.1", None, True),
+    ],
+)
+def test_parse(written: str, scope: str, host: str, url: str | None, below: bool) -> None:
+    target = parse_target(written)
+    assert (target.scope, target.host, target.url, target.include_subdomains) == (scope, host, url, below)
+    assert parse_target(str(target)) == target
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "*",
+        "localhost",
+        "two words.com",
+        "ftp://example.com/",
+        "https://u:p@example.com/",
+        "https://example.com/*/x",
+        "https://",
+    ],
+)
+def test_what_is_not_understood_is_quoted(written: str) -> None:
+    with pytest.raises(BadTarget, match=r"Target “"):
+        parse_target(written)
+
+
+def test_the_key_tells_definitions_apart() -> None:
+    written = [
+        "example.com",
+        "www.example.com",
+        "https://example.com/",
+        "https://example.com/*",
+        "https://example.com/a",
+    ]
+    assert len({parse_target(w).target_key for w in written}) == len(written)
+    assert parse_target("EXAMPLE.COM").target_key == domain_target("example.com").target_key
+    assert all(len(parse_target(w).target_key) == 32 for w in written)
+
+
+URLS = [
+    "https://example.com/page?utm_source=x",     # 0
+    "http://www.example.com/page/",              # 1
+    "https://example.com/page?a=1&utm_x=2&b=3",  # 2
+    "https://example.com/page?",                 # 3: an empty query is another URL
+    "https://blog.example.com/",                 # 4
+    "https://badexample.com/page",               # 5
+    "https://www.example.com/path/x?gclid=1",    # 6
+    "https://example.com/page?gclid",            # 7
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "covered"),
+    [
+        (parse_target("example.com"), [0, 1, 2, 3, 4, 6, 7]),
+        (parse_target("www.example.com"), [0, 1, 2, 3, 6, 7]),
+        (parse_target("blog.example.com"), [4]),
+        (parse_target("https://example.com/page"), [0, 1, 7]),
+        (parse_target("https://www.example.com/page/?fbclid=1"), [0, 1, 7]),
+        (parse_target("https://example.com/page?b=3&a=1"), []),  # order counts
+        (parse_target("https://example.com/page?a=1&b=3"), [2]),
+        (parse_target("https://example.com/path/*"), [6]),
+        (parse_target("https://example.com/page", is_strict=True), []),
+        (parse_target("https://example.com/page?", is_strict=True), [3]),
+        (parse_target("example.com", is_strict=True), [0, 1, 2, 3, 4, 6, 7]),
+    ],
+)
+def test_coverage(target: Target, covered: list[int]) -> None:
+    frame = pl.DataFrame(pl.from_arrow(identify_many(URLS)))
+    assert [i for i, hit in enumerate(covering([target], frame)) if hit is not None] == covered
+
+
+def test_the_first_target_that_covers_wins_also_with_many_domains() -> None:
+    frame = pl.DataFrame(pl.from_arrow(identify_many(URLS)))
+    some = [parse_target("https://example.com/page"), parse_target("example.com")]
+    assert covering(some, frame).to_list() == [0, 0, 1, 1, 1, None, 1, 0]
+    many = [domain_target(f"d{i}.example") for i in range(20)] + [domain_target("badexample.com"), *some]
+    assert covering(many, frame).to_list() == [21, 21, 22, 22, 22, 20, 22, 21]
+    assert covering([], frame).to_list() == [None] * len(URLS)

@@ -1,0 +1,5 @@
+"""Import files into the ledger: reading them as streams, the rejects file, the run from first byte to counts.
+
+Here: `reader` (gzip, encoding, bounded lines), `rejects` (the file of rows that were not accepted), `run` (drives them and
+the ledger). Not here: what a row is worth (`transforms.imports`), SQL (`warehouse.ledger`).
+"""
