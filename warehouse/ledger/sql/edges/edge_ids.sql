@@ -1,0 +1,3 @@
+SELECT s.project_id, s.source_url_id, s.target_url_id, b.id, s.backlink_id IS NULL
+FROM stage_edges AS s
+JOIN backlinks AS b ON b.project_id = s.project_id AND b.source_url_id = s.source_url_id AND b.target_url_id = s.target_url_id;
