@@ -92,7 +92,9 @@ class RowJudge:
             result=pl.lit(RowResult.INVALID.value), detail=pl.lit(None, pl.String)
         )
         edges = self._in_scope(frame.filter(pl.col("reason").is_null()).drop("reason"))
-        outside = edges.filter(pl.col("reason").is_not_null()).with_columns(result=pl.lit(RowResult.INVALID.value), detail=pl.lit(None, pl.String))
+        outside = edges.filter(pl.col("reason").is_not_null()).with_columns(
+            result=pl.lit(RowResult.INVALID.value), detail=pl.lit(None, pl.String)
+        )
         edges = edges.filter(pl.col("reason").is_null()).drop("reason")
         first = self._seen.add(
             b"".join(
@@ -107,7 +109,9 @@ class RowJudge:
             reason=pl.lit(RowReason.DUPLICATE_IN_FILE.value),
             detail=pl.format("first on line {}", pl.col("first")),
         )
-        rejected = pl.concat([part.select(REJECT_SCHEMA.keys()).cast(REJECT_SCHEMA) for part in (invalid, outside, doubles)]).sort("line")
+        rejected = pl.concat(
+            [part.select(REJECT_SCHEMA.keys()).cast(REJECT_SCHEMA) for part in (invalid, outside, doubles)]
+        ).sort("line")
         return Judged(edges.filter(pl.col("first") == 0).drop("first"), rejected, assumed)
 
     def _identified(self, cells: Cells) -> tuple[pl.DataFrame, int]:
@@ -147,7 +151,10 @@ class RowJudge:
                 self._domains.add(site)
         over = uncovered & ~ends["site"].is_in(list(self._domains))
         return edges.with_columns(
-            position, reason=pl.select(pl.when(over).then(pl.lit(RowReason.TARGET_LIMIT.value)).otherwise(None)).to_series().cast(pl.String)
+            position,
+            reason=pl.select(pl.when(over).then(pl.lit(RowReason.TARGET_LIMIT.value)).otherwise(None))
+            .to_series()
+            .cast(pl.String),
         )
 
 
@@ -163,6 +170,10 @@ class _Ends:
         table = identify_many([url if url is not None else "" for url, _ in self._cleaned])
         self._distinct = pl.DataFrame(pl.from_arrow(table.select([*URL_FIELDS, "reason", "flags"])))
         self._shown = [shown(raw) for raw in index]
+        self._assumed = [
+            reason is None and not _HTTP.match(raw.lstrip(_BLANK))
+            for raw, (_, reason) in zip(index, self._cleaned, strict=True)
+        ]
 
     def spelled(self, row: int) -> bool:
         """Whether the cell holds an absolute http(s) URL by itself."""
@@ -177,16 +188,14 @@ class _Ends:
         secret = pl.when(pl.col("flags").list.contains("credentials")).then(pl.lit("credentials"))
         problem = pl.concat_str(pl.lit(f"{end}_"), pl.coalesce("own", "reason", secret))
         distinct = self._distinct.with_columns(own, pl.Series("shown", self._shown, dtype=pl.String)).select(
-            pl.col("shown").alias(end), problem.alias(f"{end}_problem"), *(pl.col(name).alias(f"{end}_{name}") for name in URL_FIELDS)
+            pl.col("shown").alias(end),
+            problem.alias(f"{end}_problem"),
+            *(pl.col(name).alias(f"{end}_{name}") for name in URL_FIELDS),
         )
         take = pl.Series(self._take, dtype=pl.UInt32)
-        assumed = [raw_is_bare for raw_is_bare in map(self._is_assumed, range(len(self._cleaned)))]
-        self.assumed = int(pl.Series(assumed, dtype=pl.Boolean).gather(take).sum()) if any(assumed) else 0
+        if any(self._assumed):
+            self.assumed = int(pl.Series(self._assumed, dtype=pl.Boolean).gather(take).sum())
         return distinct[take]
-
-    def _is_assumed(self, distinct: int) -> bool:
-        url, problem = self._cleaned[distinct]
-        return problem is None and url is not None and url.startswith("https://") and not self._shown[distinct].lstrip(_BLANK)[:6].lower() == "https:"
 
 
 def clean(raw: str) -> tuple[str | None, str | None]:
@@ -219,7 +228,9 @@ def shown(raw: str) -> str:
     text = _PASSWORD.sub(r"\1…@", raw[:SHOWN_CHARS]) if "@" in raw else raw[:SHOWN_CHARS]
     if text.isascii() and text.isprintable():
         return text
-    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" or (c < " " and c != "\t") or "\x7f" <= c <= "\x9f" else c for c in text)
+    return "".join(
+        "\ufffd" if "\ud800" <= c <= "\udfff" or (c < " " and c != "\t") or "\x7f" <= c <= "\x9f" else c for c in text
+    )
 
 
 def new_domains(edges: pl.DataFrame, targets: Sequence[Target]) -> list[str]:

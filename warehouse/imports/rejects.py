@@ -48,7 +48,10 @@ class RejectsFile:
             return
         assert self._file is not None
         safe = [
-            pl.when(pl.col(name).str.contains(r"^[\s]*[=+\-@\t\r]")).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name)
+            pl.when(pl.col(name).str.contains(r"^[\s]*[=+\-@\t\r]"))
+            .then("'" + pl.col(name))
+            .otherwise(pl.col(name))
+            .alias(name)
             for name in ("source", "target", "detail")
         ]
         try:
@@ -57,7 +60,9 @@ class RejectsFile:
             raise self._problem(error) from error
         self.rows += rows.height
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         assert self._file is not None
         try:
             self._file.close()
@@ -72,7 +77,9 @@ class RejectsFile:
 
     def _problem(self, error: Exception) -> ImportFileError:
         why = getattr(error, "strerror", None) or str(error)
-        return ImportFileError(f"The rejects file {self.path} cannot be written: {why}; name another place with --rejects.")
+        return ImportFileError(
+            f"The rejects file {self.path} cannot be written: {why}; name another place with --rejects."
+        )
 
 
 def _umask() -> int:
