@@ -22,13 +22,46 @@ class CrawlSettings(BaseModel):
     total_timeout_s: float = 60.0
     max_redirects: int = 5
     max_header_bytes: int = 64 * 1024
-    max_body_bytes: int = Field(10 * 1024 * 1024, description="decoded; beyond it the body is kept and marked truncated")
+    max_body_bytes: int = Field(
+        10 * 1024 * 1024, description="decoded; beyond it the body is kept and marked truncated"
+    )
     max_expansion_ratio: float = Field(200.0, description="decoded over wire bytes, looked at above 1 MiB decoded")
     allowed_ports: tuple[int, ...] = (80, 443, 8080, 8443)
     robots_ttl_s: int = 24 * 3600
-    robots_error_ttl_s: int = Field(600, description="how long an unreachable robots.txt is believed before it is asked again")
-    window_budget_s: float | None = Field(None, description="after this many seconds the rest of a batch is coverage debt")
+    robots_error_ttl_s: int = Field(
+        600, description="how long an unreachable robots.txt is believed before it is asked again"
+    )
+    window_budget_s: float | None = Field(
+        None, description="after this many seconds the rest of a batch is coverage debt"
+    )
     max_attempts: int = Field(3, ge=1, description="attempts within one window for failures that a retry may help")
+    retry_base_s: float = Field(
+        2.0, ge=0, description="wait before the second attempt; doubled for each further one, with jitter"
+    )
+    origin_backoff_base_s: float = Field(
+        30.0, gt=0, description="back-off of a whole origin after 429 or 503 without Retry-After"
+    )
+    origin_backoff_cap_s: float = Field(3600.0, gt=0, description="longest such back-off")
+    max_backoff_wait_s: float = Field(
+        60.0,
+        ge=0,
+        description="an origin that backs off for longer than this is not waited for: its pages are deferred",
+    )
+    origin_error_limit: int = Field(
+        5, ge=1, description="connections that fail in a row before the whole origin is backed off"
+    )
+    starvation_s: float = Field(1800.0, gt=0, description="an origin that has been ready for so long goes first")
+    dns_timeout_s: float = 10.0
+    dns_ttl_s: float = Field(300.0, description="how long a resolved address is believed")
+    dns_nxdomain_ttl_s: float = Field(3600.0, description="how long NXDOMAIN is believed")
+    idle_connections: int = Field(1000, ge=0, description="kept-alive connections over all origins")
+    idle_s: float = Field(15.0, ge=0, description="how long a connection is kept alive")
+    validators_distrust_after: int = Field(
+        5, ge=1, description="conditional requests to an origin before a share of lies above one half switches them off"
+    )
+    commit_bytes: int = Field(
+        64 * 1024 * 1024, description="bodies waiting for their commit, in bytes, before fetching pauses"
+    )
     commit_batch: int = Field(200, ge=1, description="outcomes committed together")
     commit_interval_s: float = Field(2.0, gt=0, description="and at least this often")
     test_hosts: dict[str, str] = Field(

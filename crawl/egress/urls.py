@@ -1,0 +1,75 @@
+"""What a URL must look like to be contacted: gates 1 and 2 without any network. Here: pure functions. Not here: URL
+identity (`transforms.urls`), resolving.
+
+Parsing is the WHATWG's (ada-url), so that every spelling of an address (decimal, octal, hexadecimal, short, full-width
+digits and dots) has become a dotted one before the address policy sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+import ada_url
+
+from transforms.reasons import Reason
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that may be contacted if its addresses may be. `path` is the request target, with the query."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+    path: str
+    is_ip: bool
+
+    @property
+    def origin(self) -> str:
+        """`scheme://host:port`, the unit of politeness and of robots.txt; the port is always written."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+    @property
+    def host_header(self) -> str:
+        return self.host if DEFAULT_PORTS[self.scheme] == self.port else f"{self.host}:{self.port}"
+
+
+def inspect_url(url: str, allowed_ports: Collection[int]) -> Target | tuple[Reason, str]:
+    """The parts of `url`, or the reason code and sentence of the gate that refuses it.
+
+    Fragment is dropped. An empty query (`/a?`) is kept: it is another URL than `/a`.
+    """
+    return _inspect(url, tuple(allowed_ports))
+
+
+@lru_cache(maxsize=16384)
+def _inspect(url: str, allowed_ports: tuple[int, ...]) -> Target | tuple[Reason, str]:
+    try:
+        parsed = ada_url.URL(url)
+    except (ValueError, UnicodeError):
+        return Reason.BAD_URL, "The URL does not parse."
+    scheme = parsed.protocol[:-1]
+    if scheme not in DEFAULT_PORTS:
+        return Reason.BAD_SCHEME, f"Only http and https are fetched, not {scheme[:40]!r}."
+    if parsed.username or parsed.password:
+        return Reason.URL_CREDENTIALS, "The URL carries a user name or password."
+    port = int(parsed.port) if parsed.port else DEFAULT_PORTS[scheme]
+    if port not in allowed_ports:
+        return Reason.BAD_PORT, f"Port {port} is not one that web pages are fetched from."
+    host = parsed.hostname
+    if not host:
+        return Reason.BAD_URL, "The URL has no host."
+    href = parsed.href.split("#", 1)[0]
+    path_at = href.index("/", len(scheme) + 3)
+    is_ip = host.startswith("[") or parsed.host_type != ada_url.HostType.DEFAULT
+    bare = host.rstrip(".")
+    if not is_ip and (bare == "localhost" or bare.endswith(".localhost")):
+        return Reason.BLOCKED_NETWORK, "localhost is this machine."
+    if not is_ip and (not bare or ".." in host or len(bare) > 253 or any(len(label) > 63 for label in bare.split("."))):
+        return Reason.BAD_URL, "The host is not a name that DNS can hold."
+    return Target(href, scheme, host, port, href[path_at:], is_ip)

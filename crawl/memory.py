@@ -1,0 +1,67 @@
+"""The crawler's ports in memory. Here: what `backlinks fetch` and the tests hand in when no store is running. Not here:
+anything durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from crawl.ports import FetchResult, OriginState, RobotsRecord
+
+
+class MemorySink:
+    """Keeps results in the order of their commit; the same key again replaces."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[int, FetchResult] = {}
+        self.batches: list[list[FetchResult]] = []
+
+    def commit(self, results: Sequence[FetchResult]) -> None:
+        self.batches.append(list(results))
+        for result in results:
+            self.by_key[result.task.key] = result
+
+    @property
+    def results(self) -> list[FetchResult]:
+        return list(self.by_key.values())
+
+
+class MemorySnapshots:
+    """Object keys that are there."""
+
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        self.keys = set(keys)
+
+    def is_available(self, object_keys: Sequence[str]) -> set[str]:
+        return self.keys.intersection(object_keys)
+
+
+class MemoryOrigins:
+    """Origins, robots and suppressions as dictionaries; a foreign slot is one gap after the last."""
+
+    def __init__(self, suppressed: Iterable[str] = ()) -> None:
+        self.states: dict[str, OriginState] = {}
+        self.robots: dict[str, RobotsRecord] = {}
+        self.denied = set(suppressed)
+        self.foreign: dict[str, datetime] = {}
+
+    def load(self, origins: Sequence[str]) -> list[OriginState]:
+        return [self.states[o] for o in origins if o in self.states]
+
+    def save(self, states: Sequence[OriginState]) -> None:
+        self.states.update((state.origin, state) for state in states)
+
+    def load_robots(self, origins: Sequence[str]) -> list[RobotsRecord]:
+        return [self.robots[o] for o in origins if o in self.robots]
+
+    def save_robots(self, records: Sequence[RobotsRecord]) -> None:
+        self.robots.update((record.origin, record) for record in records)
+
+    def suppressed(self, origins: Sequence[str]) -> set[str]:
+        return {o for o in origins if o in self.denied or o.split("://", 1)[-1].rsplit(":", 1)[0] in self.denied}
+
+    def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
+        slot = max(at, self.foreign.get(origin, at))
+        self.foreign[origin] = slot + timedelta(seconds=gap_s)
+        return slot

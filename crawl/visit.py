@@ -1,0 +1,129 @@
+"""One page on its way through its hops. Here: what is remembered between two requests (hops, cookies, loop check) and
+where a redirect leads, as pure functions. Not here: requests, verdicts on bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import ada_url
+
+from crawl.ports import FetchTask, Hop
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_COOKIES = 50
+_MAX_COOKIE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    name: str
+    value: str
+    host: str
+    host_only: bool
+    path: str
+    secure: bool
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """A task in progress: `url` is asked next."""
+
+    task: FetchTask
+    url: str
+    attempt: int = 1
+    hops: list[Hop] = field(default_factory=list)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    cookies: list[Cookie] = field(default_factory=list)
+    redirects: int = 0
+    unconditional: bool = False
+    elapsed_s: float = 0.0
+    robots_version: str | None = None
+
+    def restart(self) -> None:
+        """A further attempt starts from the task's own URL and forgets how far the last one came."""
+        self.attempt += 1
+        self.rewind()
+
+    def rewind(self) -> None:
+        self.url = self.task.url
+        self.hops.clear()
+        self.seen.clear()
+        self.cookies.clear()
+        self.redirects = 0
+
+
+@dataclass(slots=True, eq=False)
+class RobotsVisit:
+    """An origin's robots.txt on its way through redirects."""
+
+    origin: str
+    url: str
+    redirects: int = 0
+    attempt: int = 1
+
+
+class BadLocation(Exception):
+    """A redirect that leads nowhere; the message is the sentence for a person."""
+
+
+def redirect_target(current: str, locations: Sequence[str]) -> str:
+    """The absolute URL that a redirect leads to, without fragment. Raises BadLocation.
+
+    `locations` are the Location values as latin-1 text: bytes beyond ASCII are percent-encoded as they stand, which is
+    what browsers do, never decoded and encoded anew.
+    """
+    distinct = {value.strip() for value in locations}
+    if not distinct:
+        raise BadLocation("A redirect without a Location.")
+    if len(distinct) > 1:
+        raise BadLocation("A redirect with several different Locations.")
+    raw = distinct.pop()
+    if not raw:
+        raise BadLocation("A redirect with an empty Location.")
+    location = "".join(ch if ch < "\x80" else f"%{ord(ch):02X}" for ch in raw)
+    try:
+        return ada_url.URL(location, base=current).href.split("#", 1)[0]
+    except (ValueError, UnicodeError):
+        raise BadLocation(f"The redirect's Location does not parse: {location[:200]!r}.") from None
+
+
+def take_cookies(cookies: list[Cookie], set_cookie: Sequence[str], host: str, scheme: str) -> None:
+    """Cookies of one redirect chain (RFC 6265 §5.3 without persistence): kept for this visit only, because a redirect
+    to the same URL that sets a cookie is not a loop for a browser."""
+    for line in set_cookie:
+        if len(line) > _MAX_COOKIE_BYTES:
+            continue
+        pair, *attributes = line.split(";")
+        name, equals, value = pair.partition("=")
+        name, value = name.strip(), value.strip()
+        if not equals or not name or any(ord(ch) < 0x20 or ord(ch) > 0x7E for ch in name + value):
+            continue
+        known = {key.strip().lower(): val.strip() for key, _, val in (item.partition("=") for item in attributes)}
+        domain = known.get("domain", "").lstrip(".").lower()
+        if domain and domain != host and not (host.endswith("." + domain) and "." in domain):
+            continue
+        path = known.get("path", "")
+        cookie = Cookie(
+            name, value, domain or host, not domain, path if path.startswith("/") else "/", "secure" in known
+        )
+        cookies[:] = [c for c in cookies if (c.name, c.host, c.path) != (name, cookie.host, cookie.path)]
+        gone = known.get("max-age", "").startswith("-") or known.get("max-age") == "0"
+        if not gone and len(cookies) < _MAX_COOKIES and not (cookie.secure and scheme != "https"):
+            cookies.append(cookie)
+
+
+def cookie_header(cookies: Sequence[Cookie], host: str, path: str, scheme: str) -> str:
+    """The Cookie header for a hop; empty when there is none to send."""
+    if not cookies:
+        return ""
+    path = path.split("?", 1)[0]
+    sent = [
+        f"{c.name}={c.value}"
+        for c in cookies
+        if (host == c.host or (not c.host_only and host.endswith("." + c.host)))
+        and (path == c.path or path.startswith(c.path if c.path.endswith("/") else c.path + "/"))
+        and (scheme == "https" or not c.secure)
+    ]
+    return "; ".join(sent)
