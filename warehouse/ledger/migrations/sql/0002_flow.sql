@@ -63,6 +63,7 @@ ALTER TABLE page_fetch_jobs
   ADD COLUMN validation_window DATETIME(6) NOT NULL AFTER render_mode,
   ADD COLUMN bucket SMALLINT UNSIGNED NOT NULL AFTER validation_window,
   ADD COLUMN due_at DATETIME(6) NULL,
+  ADD COLUMN prior_job_id BIGINT UNSIGNED NULL, -- the validation before this one, as it was known when this was claimed
   ADD COLUMN is_confirmation BOOLEAN NOT NULL DEFAULT FALSE,
   ADD COLUMN outcome ENUM('fetched', 'not_modified', 'gone', 'blocked', 'failed', 'deferred') NULL AFTER fetched_at,
   ADD COLUMN detail VARCHAR(1024) NULL,
@@ -74,6 +75,7 @@ ALTER TABLE page_fetch_jobs
   ADD COLUMN body_bytes BIGINT UNSIGNED NULL,
   ADD CONSTRAINT page_fetch_jobs_completed_is_dated CHECK (status <> 'completed' OR (fetched_at IS NOT NULL AND outcome IS NOT NULL)),
   ADD CONSTRAINT page_fetch_jobs_not_modified_has_a_body CHECK (outcome <> 'not_modified' OR content_snapshot_id IS NOT NULL),
+  ADD CONSTRAINT page_fetch_jobs_prior_fk FOREIGN KEY (prior_job_id) REFERENCES page_fetch_jobs(id) ON DELETE SET NULL,
   ADD KEY page_fetch_jobs_window_idx (validation_window, bucket, id);
 
 ALTER TABLE target_validation_jobs

@@ -1,0 +1,253 @@
+"""Who may work on what. Here: the lease of a shard with its fence, leases of queue rows, recovery of expired ones. Not
+here: what is done under them.
+
+A shard lease has three parts. `leased_until` is a promise of time, renewed with every commit. The fence is a number that
+rises with every new owner: a commit with an old one is refused, whatever the clocks say. And the owner holds a named lock
+on a connection of its own, which the server drops when the process dies: so a killed owner's shard can be taken over at
+once, not after the lease has run out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import mysql.connector
+import pyarrow as pa
+
+from warehouse.ledger.engine import Ledger, Transaction
+from warehouse.ledger.errors import LeaseHeld, StaleFence
+from warehouse.ledger.sql import query
+
+MAX_ATTEMPTS = 5
+"""A queue row whose lease expired this many times has failed for good."""
+
+RECOVERY_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A shard that is owned. `fence` goes with every commit."""
+
+    name: str
+    owner: str
+    fence: int
+    ttl_s: float
+    holder: Any = field(default=None, repr=False, compare=False)
+    """The connection that holds the named lock; None when the lock could not be had."""
+
+
+def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: datetime) -> Lease:
+    """Own a shard for `ttl_s` seconds from `now`. Each success has a higher fence than any before.
+
+    Granted when nobody owns it, when the owner's lease has run out, or when the owner's process is gone. Raises `LeaseHeld`
+    otherwise, also for another lease of the same owner: a lease belongs to one task, not to a process.
+    """
+    holder = _hold(ledger, name)
+    params = {"name": name, "owner": owner, "until": now + timedelta(seconds=ttl_s), "now": now}
+
+    def work(tx: Transaction) -> int:
+        tx.execute(query("leases/ensure"), params)
+        row = tx.row("SELECT owner, fence, leased_until FROM shard_leases WHERE name = %(name)s FOR UPDATE", params)
+        assert row is not None
+        held_by, fence, until = row
+        if held_by is not None and until > now and holder is None:
+            raise LeaseHeld(f"{name} is owned by {held_by} until {until:%Y-%m-%d %H:%M:%S} UTC: run it again then")
+        tx.execute(query("leases/take"), params)
+        return int(fence) + 1
+
+    try:
+        fence = ledger.run(work)
+    except BaseException:
+        _let_go(holder)
+        raise
+    return Lease(name, owner, fence, ttl_s, holder)
+
+
+def extend(ledger: Ledger, lease: Lease, *, now: datetime) -> None:
+    """Own it for another `ttl_s` from `now`. Raises `StaleFence` when somebody else took it meanwhile."""
+    ledger.run(lambda tx: check_fence(tx, lease, now=now))
+
+
+def release(ledger: Ledger, lease: Lease) -> bool:
+    """Give the shard back. False: somebody else owns it already, and nothing was changed. Safe to call twice."""
+    try:
+        return bool(ledger.run(lambda tx: tx.execute(query("leases/release"), {"name": lease.name, "fence": lease.fence})))
+    finally:
+        _let_go(lease.holder)
+
+
+def check_fence(tx: Transaction, lease: Lease, *, now: datetime | None = None) -> None:
+    """Refuse the transaction unless the lease is still the newest; hold off any new owner until it ends.
+
+    With `now` the lease is extended as well. Raises `StaleFence`.
+    """
+    row = tx.row("SELECT owner, fence FROM shard_leases WHERE name = %(name)s FOR UPDATE", {"name": lease.name})
+    if row is None or int(row[1]) != lease.fence or row[0] is None:
+        who = "nobody" if row is None or row[0] is None else row[0]
+        raise StaleFence(
+            f"{lease.name} is no longer owned by {lease.owner} (fence {lease.fence}, now {row and row[1]}, owned by {who}): "
+            "its results were not written"
+        )
+    if now is not None:
+        tx.execute(query("leases/extend"), {"name": lease.name, "until": now + timedelta(seconds=lease.ttl_s)})
+
+
+# -- rows of queues ----------------------------------------------------------------------------------------------------
+
+QUEUES = ("page_fetch_jobs", "target_validation_jobs", "page_parse_results", "crawl_pages", "alert_deliveries", "transactional_outbox")
+
+
+def claim_queue(ledger: Ledger, queue: str, *, owner: str, ttl_s: float, now: datetime, limit: int) -> tuple[str, list[int | bytes]]:
+    """Lease up to `limit` rows of a queue that may be worked on at `now`: highest priority, then longest waiting.
+
+    Rows that somebody else is looking at are skipped, not waited for. Returns the lease's token (kept in `lease_owner`,
+    different for every claim, so a stale worker cannot finish a row that was given to another) and the ids.
+    """
+    _known(queue)
+    token = f"{owner[:100]}#{secrets.token_hex(8)}"
+
+    def work(tx: Transaction) -> list[int | bytes]:
+        waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
+        order = "priority DESC, available_at, id" if waiting == "queued" else "available_at, id"
+        ids = [
+            row[0]
+            for row in tx.rows(
+                f"SELECT id FROM {queue} WHERE status = %(waiting)s AND available_at <= %(now)s "  # noqa: S608 - from QUEUES
+                f"ORDER BY {order} LIMIT %(limit)s FOR UPDATE SKIP LOCKED",
+                {"waiting": waiting, "now": now, "limit": limit},
+            )
+        ]
+        _stage_ids(tx, ids)
+        tx.execute(
+            f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = 'leased', q.lease_owner = %(token)s, "  # noqa: S608
+            "q.leased_until = %(until)s, q.attempts = q.attempts + 1",
+            {"token": token, "until": now + timedelta(seconds=ttl_s)},
+        )
+        return ids
+
+    return token, ledger.run(work)
+
+
+def extend_queue(ledger: Ledger, queue: str, token: str, ids: list[int | bytes], *, ttl_s: float, now: datetime) -> int:
+    """Keep rows for longer. Returns how many of them are still held under the token."""
+    _known(queue)
+
+    def work(tx: Transaction) -> int:
+        _stage_ids(tx, ids)
+        params = {"token": token, "until": now + timedelta(seconds=ttl_s)}
+        held = "q.status = 'leased' AND q.lease_owner = %(token)s"
+        tx.execute(f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.leased_until = %(until)s WHERE {held}", params)  # noqa: S608
+        row = tx.row(f"SELECT COUNT(*) FROM {queue} AS q JOIN stage_ids AS s ON q.id = s.id WHERE {held}", params)  # noqa: S608
+        return int(row[0]) if row else 0
+
+    return ledger.run(work)
+
+
+def return_queue(ledger: Ledger, queue: str, token: str, ids: list[int | bytes], *, available_at: datetime) -> int:
+    """Give rows back, to be worked on not before `available_at` (a stop, or a failure that may pass). Returns how many."""
+    _known(queue)
+    waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
+
+    def work(tx: Transaction) -> int:
+        _stage_ids(tx, ids)
+        return tx.execute(
+            f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = %(waiting)s, q.lease_owner = NULL, "  # noqa: S608
+            "q.leased_until = NULL, q.available_at = %(at)s WHERE q.status = 'leased' AND q.lease_owner = %(token)s",
+            {"waiting": waiting, "token": token, "at": available_at},
+        )
+
+    return ledger.run(work)
+
+
+def recover_expired(ledger: Ledger, *, now: datetime, batch: int = RECOVERY_BATCH, max_attempts: int = MAX_ATTEMPTS) -> dict[str, tuple[int, int]]:
+    """Put rows whose lease ran out back into their queues, a minute from now; those that used up their attempts fail.
+
+    Works through each queue in batches of `batch` ids, each its own transaction. Returns per queue (requeued, failed).
+    """
+    answer: dict[str, tuple[int, int]] = {}
+    params = {"now": now, "batch": batch, "max_attempts": max_attempts, "again": now + timedelta(minutes=1)}
+    for queue in QUEUES:
+        waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
+        code = {"alert_deliveries": "last_error_code", "transactional_outbox": "last_error_code", "crawl_pages": None}.get(queue, "failure_code")
+        set_code = f", q.{code} = 'lease_expired'" if code else ""
+        requeued = failed = 0
+        while True:
+
+            def work(tx: Transaction, queue: str = queue, waiting: str = waiting, set_code: str = set_code) -> tuple[int, int, int]:
+                ids = [
+                    row[0]
+                    for row in tx.rows(
+                        f"SELECT id FROM {queue} WHERE status = 'leased' AND leased_until < %(now)s "  # noqa: S608
+                        "ORDER BY leased_until, id LIMIT %(batch)s FOR UPDATE SKIP LOCKED",
+                        params,
+                    )
+                ]
+                if not ids:
+                    return 0, 0, 0
+                _stage_ids(tx, ids)
+                gone = tx.execute(
+                    f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = 'failed', q.lease_owner = NULL, "  # noqa: S608
+                    f"q.leased_until = NULL{set_code} WHERE q.attempts >= %(max_attempts)s",
+                    params,
+                )
+                back = tx.execute(
+                    f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = %(waiting)s, q.lease_owner = NULL, "  # noqa: S608
+                    "q.leased_until = NULL, q.available_at = %(again)s WHERE q.status = 'leased'",
+                    {**params, "waiting": waiting},
+                )
+                return len(ids), back, gone
+
+            seen, back, gone = ledger.run(work)
+            requeued, failed = requeued + back, failed + gone
+            if seen == 0:
+                break
+        answer[queue] = (requeued, failed)
+    return answer
+
+
+def _known(queue: str) -> None:
+    if queue not in QUEUES:
+        raise ValueError(f"not a queue of the ledger: {queue!r} (one of {', '.join(QUEUES)})")
+
+
+def _stage_ids(tx: Transaction, ids: list[int | bytes]) -> None:
+    kind = pa.binary(16) if ids and isinstance(ids[0], (bytes, bytearray)) else pa.uint64()
+    tx.stage("stage_ids", pa.table({"id": pa.array(ids, kind)}), key=["id"])
+
+
+def _hold(ledger: Ledger, name: str) -> Any:
+    """A connection of our own that holds the shard's named lock, or None when a living owner holds it."""
+    connection = ledger.connect()
+    try:
+        cursor = connection.cursor()
+        digest = hashlib.sha256(f"{ledger.settings.database}:{name}".encode()).hexdigest()[:48]
+        cursor.execute("SET SESSION wait_timeout = 604800")
+        cursor.execute("SELECT GET_LOCK(%(name)s, 0)", {"name": f"shard:{digest}"})
+        got = cursor.fetchall()[0][0]
+        connection.rollback()
+        cursor.close()
+    except BaseException:
+        _let_go(connection)
+        raise
+    if got == 1:
+        return connection
+    _let_go(connection)
+    return None
+
+
+def _let_go(connection: Any) -> None:
+    if connection is not None:
+        try:
+            connection.close()
+        except mysql.connector.Error:
+            return
+
+
+__all__ = [
+    "MAX_ATTEMPTS", "QUEUES", "Lease", "LeaseHeld", "StaleFence", "acquire_shard", "check_fence", "claim_queue", "extend",
+    "extend_queue", "recover_expired", "release", "return_queue",
+]  # fmt: skip

@@ -1,0 +1,14 @@
+SELECT j.source_url_id, u.normalized_url, u.url_hash, d.registrable_domain, j.id, j.priority, COALESCE(j.due_at, j.available_at),
+       j.is_confirmation, 0,
+       s.content_hash, s.object_key,
+       IF(s.id IS NULL, NULL, COALESCE(p.document_url, u.normalized_url)), IF(s.id IS NULL, NULL, p.content_type),
+       IF(s.id IS NULL, NULL, p.etag), IF(s.id IS NULL, NULL, p.last_modified),
+       (SELECT m.links_found FROM page_parse_results AS m
+        WHERE m.content_snapshot_id = s.id AND m.status = 'completed' ORDER BY m.id DESC LIMIT 1)
+FROM page_fetch_jobs AS j
+JOIN urls AS u ON u.id = j.source_url_id
+JOIN domains AS d ON d.id = u.domain_id
+LEFT JOIN page_fetch_jobs AS p ON p.id = j.prior_job_id
+LEFT JOIN page_content_snapshots AS s ON s.id = p.content_snapshot_id AND s.status = 'available'
+WHERE j.validation_window = %(start)s AND j.bucket IN ({buckets}) AND j.fetch_profile_hash = %(profile)s
+ORDER BY j.source_url_id;
