@@ -1,0 +1,46 @@
+{# What edge_history and edge_current share. #}
+
+{# A hash of everything the fold says of a row: equal means that folding again changed nothing. #}
+{% macro row_hash() -%}
+    cityHash64(tuple(  -- a tuple, because the hash of an argument that is NULL is NULL
+        {{ (observation_columns() + state_columns()) | reject('equalto', 'known_properties') | join(', ') }},
+        event, changes, known_properties, seen_link_url, seen_anchor_text
+    ))
+{%- endmacro %}
+
+{# The last row of each edge that edge_history has folded and edge_current does not hold yet. A fold writes an edge through
+   to its end, so the last row of an edge's newest fold is the edge's last row.
+   The newest fold is looked at again, edge by edge: a run that was killed may have written a part of either table.
+   thorough: take the last row from the whole history of these edges, for the same reason. #}
+{% macro latest_rows(history, current, thorough=false) %}
+    {%- set fresh -%}
+        fold_version >= (select max(fold_version) from {{ current }})
+        and (project_id, backlink_id, fold_version) not in (
+            select project_id, backlink_id, fold_version
+            from {{ current }}
+            where fold_version = (select max(fold_version) from {{ current }})
+        )
+    {%- endset -%}
+    select *
+    from {{ history }}{{ ' final' if thorough }}
+    where {% if thorough -%}
+        (project_id, backlink_id) in (select project_id, backlink_id from {{ history }} where {{ fresh }})
+    {%- else -%}
+        {{ fresh }}
+    {%- endif %}
+    order by {{ 'fold_version desc, ' if not thorough }}observed_at desc, observation_id desc
+    limit 1 by project_id, backlink_id
+{% endmacro %}
+
+{# After a run that was killed between the two models edge_current is behind edge_history. Bring it up before folding on. #}
+{% macro catch_up_edge_current(thorough=false) %}
+{%- if execute -%}
+    {%- set history = adapter.get_relation(database=this.database, schema=this.schema, identifier='edge_history') -%}
+    {%- set current = adapter.get_relation(database=this.database, schema=this.schema, identifier='edge_current') -%}
+    {%- if history is not none and current is not none -%}
+        insert into {{ current }} {{ latest_rows(history, current, thorough) }}
+    {%- else -%}
+        select 1
+    {%- endif -%}
+{%- endif -%}
+{% endmacro %}

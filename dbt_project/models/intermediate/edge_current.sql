@@ -1,0 +1,15 @@
+{{ config(
+    materialized="incremental",
+    incremental_strategy="append",
+    engine="ReplacingMergeTree(fold_version)",
+    order_by="(project_id, backlink_id)",
+) }}
+-- The last row of each edge's history: where the next window's fold goes on from.
+{% if is_incremental() %}
+{{ latest_rows(ref('edge_history'), this) }}
+{% else %}
+select *
+from {{ ref('edge_history') }} final
+order by observed_at desc, observation_id desc
+limit 1 by project_id, backlink_id
+{% endif %}

@@ -1,0 +1,2 @@
+select *
+from {{ source('backlinks', 'link_observations') }} final

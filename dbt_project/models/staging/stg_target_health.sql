@@ -1,0 +1,2 @@
+select *
+from {{ source('backlinks', 'target_health') }} final
