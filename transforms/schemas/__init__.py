@@ -5,6 +5,7 @@ the ClickHouse tables are checked against them. Not here: reading and writing (`
 """
 
 from transforms.schemas.dataset import Dataset, column
+from transforms.schemas.discoveries import DISCOVERED_EDGES
 from transforms.schemas.evidence import EDGE_STATES, LINK_OBSERVATIONS, OCCURRENCES
 from transforms.schemas.fetches import PAGE_FETCHES, TARGET_HEALTH
 from transforms.schemas.manifests import LINK_MANIFESTS, PAGE_MANIFESTS
@@ -14,11 +15,11 @@ DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
     for dataset in (
         DUE_SOURCES, EXPECTED_EDGES, TARGET_RULES, PAGE_FETCHES, TARGET_HEALTH, PAGE_MANIFESTS, LINK_MANIFESTS,
-        LINK_OBSERVATIONS, OCCURRENCES, EDGE_STATES,
+        LINK_OBSERVATIONS, OCCURRENCES, EDGE_STATES, DISCOVERED_EDGES,
     )
 }
 
 __all__ = [
-    "DATASETS", "DUE_SOURCES", "EDGE_STATES", "EXPECTED_EDGES", "LINK_MANIFESTS", "LINK_OBSERVATIONS", "OCCURRENCES",
+    "DATASETS", "DISCOVERED_EDGES", "DUE_SOURCES", "EDGE_STATES", "EXPECTED_EDGES", "LINK_MANIFESTS", "LINK_OBSERVATIONS", "OCCURRENCES",
     "PAGE_FETCHES", "PAGE_MANIFESTS", "TARGET_HEALTH", "TARGET_RULES", "Dataset", "column",
 ]
