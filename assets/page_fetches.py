@@ -67,7 +67,7 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool) -> pa.Table:
     have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
     done = have.filter(pc.not_equal(have["outcome"], Outcome.DEFERRED.value))
     todo = due if refetch else due.filter(pc.invert(pc.is_in(due["source_url_id"], done["source_url_id"])))
-    with platform.shard_lease(at.shard) as lease:
+    with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
         sink = PartitionSink(platform, at, lease)
         if done.num_rows and not refetch:
             sink.reconcile(done)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
+import stamina
 from clickhouse_connect.driver.client import Client
 
 from crawl.config import CrawlSettings
@@ -80,11 +81,20 @@ class Platform:
         return Window.from_key(key, self.window_length)
 
     @contextmanager
-    def shard_lease(self, shard: int) -> Iterator[leases.Lease]:
-        """Own a shard of hosts while requests are made to them. Raises `TransientError` while somebody else owns it."""
-        lease = leases.acquire_shard(
-            self.ledger, f"shard:{shard}", owner=self.owner, ttl_s=LEASE_TTL_S, now=self.clock.now()
-        )
+    def lease(self, name: str, *, wait_s: float = 0.0) -> Iterator[leases.Lease]:
+        """Own a name (a shard of hosts, the fold) for as long as the block runs; a killed owner's is free at once.
+
+        Raises `LeaseHeld` (transient) when somebody else still owns it after `wait_s` seconds.
+        """
+        lease = None
+        for attempt in stamina.retry_context(
+            on=leases.LeaseHeld, attempts=None, timeout=wait_s or 0.001, wait_initial=0.5, wait_max=5.0
+        ):
+            with attempt:
+                lease = leases.acquire_shard(
+                    self.ledger, name, owner=self.owner, ttl_s=LEASE_TTL_S, now=self.clock.now()
+                )
+        assert lease is not None
         try:
             yield lease
         finally:
