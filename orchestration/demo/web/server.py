@@ -34,6 +34,8 @@ from orchestration.demo.web.pages import PLAIN, Answer, Headers, answer, last_ch
 from transforms.errors import PermanentError
 
 CONTROL_HOST = "scripted-web.invalid"
+UNCACHED = frozenset({"challenge", "consent"})
+"""Pages that stand in for another one carry no validators, as in life."""
 CLIENT_GONE = (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionError)
 
 Site = Callable[[str, str, int], Answer]
@@ -107,7 +109,7 @@ class Web:
         return self._attempts[key]
 
     def validators(self, said: Answer, host: Host, path: str, number: int) -> tuple[str | None, str | None]:
-        if said.status != 200:
+        if said.status != 200 or said.do in UNCACHED:
             return None, None
         etag = etag_of(said.body) if host.validators in ("etag", "both") else None
         if host.validators == "restless":

@@ -20,12 +20,14 @@ SCENARIO = load_scenario()
 PHENOMENA = {
     # links
     "link_stays", "link_lost", "link_flickers", "link_returns", "link_lost_again", "never_live", "first_seen_late",
-    "miss_none_miss", "miss_none_found", "not_a_link", "several_links", "discovery", "two_projects", "out_of_scope_links",
+    "miss_none_miss", "miss_none_found", "not_a_link", "several_links", "discovery", "two_projects",
+    "out_of_scope_links",
     # what a link says about itself
     "rel_nofollow", "rel_ugc", "rel_sponsored", "rel_case", "meta_nofollow", "header_nofollow", "anchor_changes",
     "placement_moves", "image_link",
     # how it is spelled
-    "target_variant_scheme", "target_variant_www", "target_variant_tracking", "target_variant_slash", "target_subdomain",
+    "target_variant_scheme", "target_variant_www", "target_variant_tracking", "target_variant_slash",
+    "target_subdomain",
     "protocol_relative", "entities", "base_href", "spelling", "broken_markup",
     "charset_windows_1252", "charset_shift_jis", "charset_utf_16", "charset_late",
     # the source moves, goes, breaks
@@ -125,7 +127,7 @@ def test_changed_targets_show_on_their_edges_when_they_are_seen() -> None:
             seen = now
 
 
-# -- the truth is true of the pages: read here with a plain parser, not with ours ----------------------------------------
+# -- the truth is true of the pages: read here with a plain parser, not with ours ----------------------
 
 
 def _final(url: str, window: int) -> tuple[str, Answer]:
@@ -229,7 +231,7 @@ def test_a_page_is_a_function_of_host_path_and_window() -> None:
                 assert answer(SCENARIO, host, path, window) == answer(SCENARIO, host, path, window)
 
 
-# -- the language of the truth ----------------------------------------------------------------------------------------------
+# -- the language of the truth ----------------------------------------------------------------------
 
 
 def test_truth_language() -> None:
