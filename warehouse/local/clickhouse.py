@@ -20,11 +20,6 @@ PORT_SETTING = "BACKLINKS_CLICKHOUSE__PORT"
 
 def process(clickhouse: ClickHouseSettings, settings: StackSettings, folder: StackFolder) -> Process:
     """The front as a part of the stack."""
-    if clickhouse.secure:
-        raise StackError(
-            "clickhouse: the local front speaks plain HTTP on loopback only; unset BACKLINKS_CLICKHOUSE__SECURE, or name a "
-            "real server with BACKLINKS_CLICKHOUSE__HOST."
-        )
     users = [{"name": clickhouse.user, "password": clickhouse.password.get_secret_value(), "readonly": False}]
     threads = ["--threads", str(settings.clickhouse_threads)] if settings.clickhouse_threads else []
     return Process(
@@ -50,7 +45,8 @@ def health(clickhouse: ClickHouseSettings) -> Callable[[], str | None]:
     credentials = f"{clickhouse.user}:{clickhouse.password.get_secret_value()}".encode()
 
     def check() -> str | None:
-        connection = http.client.HTTPConnection(clickhouse.host, clickhouse.port, timeout=5)
+        kind = http.client.HTTPSConnection if clickhouse.secure else http.client.HTTPConnection
+        connection = kind(clickhouse.host, clickhouse.port, timeout=5)
         try:
             connection.request(
                 "POST", "/", body=b"SELECT 1", headers={"Authorization": "Basic " + b64encode(credentials).decode()}
@@ -63,8 +59,10 @@ def health(clickhouse: ClickHouseSettings) -> Callable[[], str | None]:
             connection.close()
         if answer.getheader("X-ClickHouse-Exception-Code") == "516":
             raise StackError(
-                f"clickhouse: the server on port {clickhouse.port} refuses the password of user {clickhouse.user!r}; set "
-                "BACKLINKS_CLICKHOUSE__PASSWORD to the one it was started with, or restart the stack (`backlinks stack down`, `backlinks stack up`)."
+                f"clickhouse: the server on port {clickhouse.port} refuses the password of user {clickhouse.user!r}; "
+                "set "
+                "BACKLINKS_CLICKHOUSE__PASSWORD to the one it was started with, or restart the stack (`backlinks "
+                "stack down`, `backlinks stack up`)."
             )
         return (
             None

@@ -1,4 +1,4 @@
-"""What can go wrong with the local stack, each as one sentence for a person. Not here: errors of the stores themselves."""
+"""What can go wrong with the local stack, each as one sentence for a person. Not here: errors of the stores."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class PortTaken(StackError):
     def __init__(self, part: str, port: int, setting: str, owner: str | None = None) -> None:
         by = f" ({owner})" if owner else ""
         super().__init__(
-            f"{part}: port {port} on 127.0.0.1 is taken by another program{by}; stop it, or choose another port with {setting}=<port>."
+            f"{part}: port {port} on 127.0.0.1 is taken by another program{by}; stop it, or choose another port with "
+            f"{setting}=<port>."
         )
         self.part, self.port, self.setting = part, port, setting

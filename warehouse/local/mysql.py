@@ -40,7 +40,8 @@ def initialise(
     if data.exists():
         if not all((data / name).is_file() for name in ("ibdata1", "mysql.ibd")):
             raise StackError(
-                f"mysql: {data} is not a complete MySQL data directory; move it away (or delete it, with the data in it) and run again."
+                f"mysql: {data} is not a complete MySQL data directory; move it away (or delete it, with the data in "
+                "it) and run again."
             )
         return
     report(PART, "initialising the data directory", None)
@@ -51,7 +52,7 @@ def initialise(
     log = folder.log("mysql-init")
     with explained(f"the log {log}"), open(log, "wb") as stream:
         done = subprocess.run(
-            [*_program(program), "--initialize-insecure", f"--datadir={part}", *_as_root(), "--innodb-flush-log-at-trx-commit=0", *options],
+            [*_program(program), "--initialize-insecure", f"--datadir={part}", *_as_root(), *THROWAWAY[:1], *options],
             stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, umask=0o077, check=False,
         )  # fmt: skip
     if done.returncode:
@@ -120,8 +121,10 @@ def health(ledger: LedgerSettings) -> Callable[[], str | None]:
         except mysql.connector.Error as error:
             if error.errno == errorcode.ER_ACCESS_DENIED_ERROR:
                 raise StackError(
-                    f"mysql: the server on port {ledger.port} refuses the password of user {ledger.user!r}; set BACKLINKS_LEDGER__PASSWORD to the one it "
-                    "was started with, or restart the stack (`backlinks stack down`, `backlinks stack up`) to make it take the new one."
+                    f"mysql: the server on port {ledger.port} refuses the password of user {ledger.user!r}; set "
+                    "BACKLINKS_LEDGER__PASSWORD to the one it "
+                    "was started with, or restart the stack (`backlinks stack down`, `backlinks stack up`) to make it "
+                    "take the new one."
                 ) from error
             return (error.msg or str(error)).splitlines()[0]
         return None
@@ -182,12 +185,22 @@ def _as_root() -> tuple[str, ...]:
 
 
 _CAUSES: tuple[tuple[str, str], ...] = (
-    (r"No space left|error: 28|error number 28|OS error 28|errno: 28|Disk is full|File too large|OS error: 27", "the disk (or a quota) is full; free some space and run again"),
-    (r"Unable to lock \./ibdata1|error: 11\b", "another mysqld uses the data directory {data}; stop it first"),
-    (r"Address already in use|bind-address|Can't start server: Bind", "its port is taken by another program; choose another with " + PORT_SETTING + "=<port>"),
-    (r"Permission denied|OS errno 13|Errcode: 13|read-only|Read-only", "the data directory {data} cannot be written by this user"),
     (
-        r"[Cc]orrupt|Cannot (?:open|read|create)|checksum|Failed to (?:initialize|find valid) (?:DD|data)|Data Dictionary initialization failed|ibdata1|Plugin 'InnoDB'",
+        r"No space left|error: 28|error number 28|OS error 28|errno: 28|Disk is full|File too large|OS error: 27",
+        "the disk (or a quota) is full; free some space and run again",
+    ),
+    (r"Unable to lock \./ibdata1|error: 11\b", "another mysqld uses the data directory {data}; stop it first"),
+    (
+        r"Address already in use|Can't start server: Bind",
+        f"its port is taken by another program; choose another with {PORT_SETTING}=<port>",
+    ),
+    (
+        r"Permission denied|OS errno 13|Errcode: 13|[Rr]ead-only",
+        "the data directory {data} cannot be written by this user",
+    ),
+    (
+        r"[Cc]orrupt|Cannot (?:open|read|create)|checksum|Failed to (?:initialize|find valid) (?:DD|data)|"
+        + r"Data Dictionary initialization failed|ibdata1|Plugin 'InnoDB'",
         "the data directory {data} is damaged; restore it, or move it away (the data in it is then gone) and run again",
     ),
 )  # fmt: skip

@@ -186,7 +186,8 @@ def _unpack(archive: Path, root: Path) -> None:
     if deb.returncode or tar.returncode:
         last = complaint.strip().splitlines()[-1:] or ["no reason given"]
         raise StackError(
-            f"mysql: cannot unpack {archive.name} into {root}: {last[0]}; free some space in the cache folder (BACKLINKS_STACK__CACHE) and run again."
+            f"mysql: cannot unpack {archive.name} into {root}: {last[0]}; free some space in the cache folder "
+            "(BACKLINKS_STACK__CACHE) and run again."
         )
 
 
@@ -213,7 +214,8 @@ def _package(env: dict[str, str]) -> str:
     )
     if not names:
         raise StackError(
-            f"mysql: this machine's package mirror has no mysql-server-core; {_HINT}, or another mirror with BACKLINKS_STACK__APT_MIRROR."
+            f"mysql: this machine's package mirror has no mysql-server-core; {_HINT}, or another mirror with "
+            "BACKLINKS_STACK__APT_MIRROR."
         )
     return names[-1]
 
@@ -248,12 +250,13 @@ def _apt(argv: list[str], env: dict[str, str], report: Report, *, start: float, 
             "apt gave no reason"
         ]
         raise StackError(
-            f"mysql: there is no mysqld on PATH and it could not be fetched ({errors[0]}); check the network, or {_HINT}."
+            f"mysql: there is no mysqld on PATH and it could not be fetched ({errors[0]}); check the network, or "
+            f"{_HINT}."
         )
 
 
 def _apt_config(settings: StackSettings, work: Path) -> Path:
-    """An apt configuration that keeps every directory under `work`, and of the machine's own only how to reach the network.
+    """An apt configuration with every directory under `work`; of the machine's own, only how to reach the network.
 
     Hooks of the machine (`APT::Update::Post-Invoke`, …) are left out on purpose: they act on the system.
     """
@@ -285,7 +288,7 @@ def _apt_config(settings: StackSettings, work: Path) -> Path:
 
 
 def _source(settings: StackSettings) -> tuple[str, str, str, str | None]:
-    """(mirror, suites, components, keyring) to fetch from; the mirror is the one that this machine's apt already uses."""
+    """(mirror, suites, components, keyring) to fetch from; the mirror is the one this machine's apt already uses."""
     release = dict(
         line.split("=", 1) for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines() if "=" in line
     )
@@ -297,7 +300,8 @@ def _source(settings: StackSettings) -> tuple[str, str, str, str | None]:
     mirror = settings.apt_mirror or _own_mirror(distribution)
     if mirror is None:
         raise StackError(
-            f"mysql: there is no mysqld on PATH and this machine's apt names no mirror to fetch one from; set BACKLINKS_STACK__APT_MIRROR, or {_HINT}."
+            "mysql: there is no mysqld on PATH and this machine's apt names no mirror to fetch one from; set "
+            f"BACKLINKS_STACK__APT_MIRROR, or {_HINT}."
         )
     return mirror, suite, components, str(keyring) if keyring else None
 

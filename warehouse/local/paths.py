@@ -1,4 +1,4 @@
-"""Where the stack keeps things. Here: the one helper that resolves a relative folder, and names inside the stack folder.
+"""Where the stack keeps things. Here: the one helper that resolves a relative folder, and names in the stack folder.
 
 Not here: what is written into the folders.
 """
@@ -16,13 +16,13 @@ from warehouse.local.errors import StackError
 
 
 def project_root() -> Path:
-    """The checkout this package lies in (the folder of `pyproject.toml`); the working directory for an installed copy."""
+    """The checkout this package lies in (where `pyproject.toml` is); the working directory for an installed copy."""
     checkout = Path(__file__).resolve().parents[2]
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
 
 def resolve(path: Path | str) -> Path:
-    """An absolute path: `~` expanded, a relative path taken from `project_root()` and never from the working directory."""
+    """An absolute path: `~` expanded, a relative path taken from `project_root()`, never from the working directory."""
     expanded = Path(path).expanduser()
     return expanded if expanded.is_absolute() else project_root() / expanded
 
@@ -91,5 +91,6 @@ def explained(what: str) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StackError(
-            f"Cannot write {what}: {reason}; free some space, fix its permissions, or choose another with BACKLINKS_STACK__FOLDER."
+            f"Cannot write {what}: {reason}; free some space, fix its permissions, or choose another with "
+            "BACKLINKS_STACK__FOLDER."
         ) from error

@@ -89,7 +89,7 @@ def boot_id() -> str:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); None if it ended or is a zombie."""
+    """Start time of a process in clock ticks since boot (/proc/PID/stat, field 22); None if it ended or is a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -134,19 +134,56 @@ def start(process: Process, *, log: Path, pid_file: Path) -> PidFile:
 def stop(found: PidFile, *, timeout_s: float, sig: int = signal.SIGTERM) -> bool:
     """Stop a program and wait for its end; killed after `timeout_s`. Returns False if it had to be killed.
 
-    Raises `StackTimeout` if it is still there after SIGKILL (stuck in the kernel).
+    Programs that it started and left behind are stopped too. Raises `StackTimeout` if one is still there after SIGKILL
+    (stuck in the kernel).
     """
-    if not found.is_alive():
+    clean = True
+    if found.is_alive():
+        _signal(found, sig)
+        if not _ended(found, timeout_s):
+            clean = False
+            _signal(found, signal.SIGKILL)
+            if not _ended(found, 10.0):
+                raise _Immortal(found)
+    return stop_leftovers(found, timeout_s=timeout_s) and clean
+
+
+def stop_leftovers(found: PidFile, *, timeout_s: float) -> bool:
+    """Stop what an ended program left running in its session; False if something had to be killed.
+
+    A pid is not given away while a session of that number has members, so they can be nobody else's.
+    """
+    if found.boot_id != boot_id() or start_ticks(found.pid) is not None:
         return True
-    _signal(found, sig)
-    if _ended(found, timeout_s):
-        return True
-    _signal(found, signal.SIGKILL)
-    if not _ended(found, 10.0):
-        raise StackTimeout(
-            f"Process {found.pid} ({found.argv[0]}) does not end, not even after SIGKILL; look at its state in /proc/{found.pid}."
+    for sig, wait_s in ((signal.SIGTERM, timeout_s), (signal.SIGKILL, 10.0)):
+        members = _session(found.pid)
+        for member in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, sig)
+        if wait_for(lambda: not _session(found.pid), wait_s):
+            return sig == signal.SIGTERM or not members
+    raise _Immortal(found)
+
+
+def _session(leader: int) -> list[int]:
+    """Pids of the processes whose session is `leader` (field 6 of /proc/PID/stat), zombies left out."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_bytes()
+                fields = stat[stat.rindex(b")") + 2 :].split()
+                if int(fields[3]) == leader and fields[0] not in (b"Z", b"X"):
+                    members.append(int(entry.name))
+    return members
+
+
+class _Immortal(StackTimeout):
+    def __init__(self, found: PidFile) -> None:
+        super().__init__(
+            f"Process {found.pid} ({found.argv[0]}), or one that it started, does not end, not even after SIGKILL; "
+            f"look at its state in /proc/{found.pid}."
         )
-    return False
 
 
 def _signal(found: PidFile, sig: int) -> None:

@@ -39,7 +39,8 @@ _PIECE = 1 << 20
 #: Parameters of the interface itself; every other one is a setting.
 _NOT_SETTINGS = frozenset(
     {
-        "query", "database", "default_format", "user", "password", "quota_key", "query_id", "session_id", "session_timeout",
+        "query", "database", "default_format", "user", "password", "quota_key", "query_id", "session_id",
+        "session_timeout",
         "session_check", "stacktrace", "compress", "decompress", "wait_end_of_query", "buffer_size",
         "client_protocol_version", "role", "enable_http_compression", "http_zlib_compression_level",
         "send_progress_in_http_headers", "http_headers_progress_interval_ms", "add_http_cors_header", "log_comment",
@@ -58,7 +59,6 @@ _STATUS = (
     {194: 401, 192: 403, 193: 403, 516: 403, 164: 403, 497: 403, 48: 501, 159: 408, 241: 500, 307: 400, 373: 500}
     | dict.fromkeys((6, 25, 26, 27, 36, 38, 41, 42, 43, 53, 62, 70, 72, 117, 131, 386, 457, 472), 400)
     | dict.fromkeys((46, 47, 50, 52, 56, 60, 63, 73, 81, 115), 404)
-    | dict.fromkeys((158, 396, 62_000), 413)
 )
 
 
@@ -122,7 +122,7 @@ class _Body:
                     if self._ended:
                         self._decoder.finish()
             except codecs.BadEncoding as error:
-                raise EngineError(432, f"Code: 432. DB::Exception: {error}. (UNKNOWN_COMPRESSION_METHOD)") from error
+                raise EngineError.make(432, "UNKNOWN_COMPRESSION_METHOD", f"{error}") from error
 
     async def drain(self) -> None:
         """Read and drop the rest: a client that still sends would not read the answer."""
@@ -179,9 +179,7 @@ class Front:
                 await self._answer(request, 404, f"There is no handle {request.path}\n\nUse / or /ping.\n".encode())
                 return
             if encoding and not known:
-                raise EngineError(
-                    48, f"Code: 48. DB::Exception: Content-Encoding {encoding} is not supported here. (NOT_IMPLEMENTED)"
-                )
+                raise EngineError.make(48, "NOT_IMPLEMENTED", f"Content-Encoding {encoding} is not supported here")
             await self._query(request, self._authenticated(request))
         except _Disconnected:
             pass
@@ -190,7 +188,7 @@ class Front:
         except Exception as error:  # a fault of the front: the client gets a sentence, the log the trace
             await self._fail(
                 request,
-                EngineError(1001, f"Code: 1001. DB::Exception: {type(error).__name__}: {error}. (STD_EXCEPTION)"),
+                EngineError.make(1001, "STD_EXCEPTION", f"{type(error).__name__}: {error}"),
             )
             raise
 
@@ -209,9 +207,10 @@ class Front:
         user = self._users.get(name)
         right = hmac.compare_digest((user.password if user else "").encode(), password.encode())
         if user is None or not right:
-            raise EngineError(
+            raise EngineError.make(
                 516,
-                f"Code: 516. DB::Exception: {name}: Authentication failed: password is incorrect, or there is no user with such name. (AUTHENTICATION_FAILED)",
+                "AUTHENTICATION_FAILED",
+                f"{name}: Authentication failed: password is incorrect, or there is no user with such name",
             )
         return user
 
@@ -220,19 +219,18 @@ class Front:
     async def _query(self, request: _Request, user: User) -> None:
         params = request.params
         if params.get("compress") == "1" or params.get("decompress") == "1":
-            raise EngineError(
+            raise EngineError.make(
                 48,
-                "Code: 48. DB::Exception: compress=1 and decompress=1 are not supported here, use Accept-Encoding and Content-Encoding. (NOT_IMPLEMENTED)",
+                "NOT_IMPLEMENTED",
+                "compress=1 and decompress=1 are not supported here, use Accept-Encoding and Content-Encoding",
             )
         if request.headers.get("content-type", "").startswith("multipart/"):
-            raise EngineError(
-                48,
-                "Code: 48. DB::Exception: external tables and multipart queries are not supported here. (NOT_IMPLEMENTED)",
+            raise EngineError.make(
+                48, "NOT_IMPLEMENTED", "external tables and multipart queries are not supported here"
             )
         if request.query_id in self._running:
-            raise EngineError(
-                216,
-                f"Code: 216. DB::Exception: Query with id = {request.query_id} is already running. (QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING)",
+            raise EngineError.make(
+                216, "QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING", f"Query with id = {request.query_id} is already running"
             )
         body = request.body.pieces()
         text = params["query"].encode() + b"\n" if "query" in params else b""
@@ -274,9 +272,7 @@ class Front:
                     if complete:
                         return lexer.insert_head(bytes(buffer), complete=True), bytes(buffer), True
             if len(buffer) > _LONGEST_QUERY:
-                raise EngineError(
-                    62_000, f"Code: 62. DB::Exception: The query is longer than {_LONGEST_QUERY} bytes. (SYNTAX_ERROR)"
-                )
+                raise EngineError.make(62, "SYNTAX_ERROR", f"The query is longer than {_LONGEST_QUERY} bytes")
 
     @contextlib.asynccontextmanager
     async def _handle(self, request: _Request, user: User) -> AsyncIterator[Handle]:
@@ -315,13 +311,11 @@ class Front:
         session = self._sessions.get(key)
         if session is None:
             if request.params.get("session_check") == "1":
-                raise EngineError(372, f"Code: 372. DB::Exception: Session {name} not found. (SESSION_NOT_FOUND)")
+                raise EngineError.make(372, "SESSION_NOT_FOUND", f"Session {name} not found")
             timeout = float(request.params.get("session_timeout") or 60)
             self._sessions[key] = session = _Session(await self._run(self._engine.handle), timeout, now)
         elif session.busy:
-            raise EngineError(
-                373, f"Code: 373. DB::Exception: Session {name} is locked by a concurrent client. (SESSION_IS_LOCKED)"
-            )
+            raise EngineError.make(373, "SESSION_IS_LOCKED", f"Session {name} is locked by a concurrent client")
         session.busy = True
         return session
 
@@ -331,13 +325,9 @@ class Front:
         found = lexer.statement(text)
         readonly = user.readonly or request.method == "GET" or request.params.get("readonly", "0") != "0"
         if found.several:
-            raise EngineError(
-                62, "Code: 62. DB::Exception: Syntax error (Multi-statements are not allowed). (SYNTAX_ERROR)"
-            )
+            raise EngineError.make(62, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
         if found.into_outfile:
-            raise EngineError(
-                145, "Code: 145. DB::Exception: INTO OUTFILE is not allowed over HTTP. (INTO_OUTFILE_NOT_ALLOWED)"
-            )
+            raise EngineError.make(145, "INTO_OUTFILE_NOT_ALLOWED", "INTO OUTFILE is not allowed over HTTP")
         if readonly:
             self._refuse_writes(found)
         output = (
@@ -363,9 +353,8 @@ class Front:
     def _refuse_writes(found: lexer.Statement) -> None:
         outside = sorted(name for name in found.calls if _SOURCES.match(name))
         if outside:
-            raise EngineError(
-                497,
-                f"Code: 497. DB::Exception: Not enough privileges: table function {outside[0]} is closed to read-only users. (ACCESS_DENIED)",
+            raise EngineError.make(
+                497, "ACCESS_DENIED", f"Not enough privileges: table function {outside[0]} is closed to read-only users"
             )
         allowed = found.streams or found.first in (
             "SHOW",
@@ -378,9 +367,7 @@ class Front:
             "CHECK",
         )
         if not allowed:
-            raise EngineError(
-                164, f"Code: 164. DB::Exception: Cannot execute query in readonly mode: {found.first}. (READONLY)"
-            )
+            raise EngineError.make(164, "READONLY", f"Cannot execute query in readonly mode: {found.first}")
 
     async def _stream(self, request: _Request, pieces: Iterator[bytes], output: str) -> Finish:
         """Send a result as it comes; cancel the query when the client goes away. What is left to send at its end is
@@ -440,9 +427,7 @@ class Front:
         body: AsyncIterator[bytes],
     ) -> Finish:
         if user.readonly or request.method == "GET" or request.params.get("readonly", "0") != "0":
-            raise EngineError(
-                164, "Code: 164. DB::Exception: Cannot execute query in readonly mode: INSERT. (READONLY)"
-            )
+            raise EngineError.make(164, "READONLY", "Cannot execute query in readonly mode: INSERT")
         insert = await self._run(lambda: handle.begin_insert(head.statement, head.format))
         try:
             if first:
@@ -536,7 +521,7 @@ class Front:
 
 
 def _error_block(tag: str, message: str) -> bytes:
-    """The end of a body whose query failed after the body had begun (src/Server/HTTP/WriteBufferFromHTTPServerResponse.cpp)."""
+    """The end of a body whose query failed after it had begun (Server/HTTP/WriteBufferFromHTTPServerResponse.cpp)."""
     text = message.encode()[: 16 * 1024]
     return (
         b"\r\n__exception__\r\n"

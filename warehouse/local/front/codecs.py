@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import brotli
 import lz4.frame
@@ -36,17 +37,18 @@ class _Lz4Encoder:
         return bytes(head + self._frame.flush())
 
 
+@dataclass(frozen=True)
 class _ObjectEncoder:
     """zlib, zstandard and brotli compressors, which differ only in names."""
 
-    def __init__(self, compress: Callable[[bytes], bytes], finish: Callable[[], bytes]) -> None:
-        self.add, self.finish = compress, finish  # type: ignore[method-assign]
+    compress: Callable[[bytes], bytes]
+    flush: Callable[[], bytes]
 
-    def add(self, data: bytes) -> bytes:  # pragma: no cover - replaced above
-        raise NotImplementedError
+    def add(self, data: bytes) -> bytes:
+        return self.compress(data)
 
-    def finish(self) -> bytes:  # pragma: no cover - replaced above
-        raise NotImplementedError
+    def finish(self) -> bytes:
+        return self.flush()
 
 
 def encoder(name: str) -> Encoder:
@@ -75,7 +77,7 @@ class Decoder:
         self._decoder = self._fresh()
         self._any = False
 
-    def _fresh(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - four unrelated library types
+    def _fresh(self) -> Any:
         if self.name == "lz4":
             return lz4.frame.LZ4FrameDecompressor()
         if self.name == "zstd":

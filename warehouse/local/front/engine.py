@@ -1,8 +1,8 @@
 """The chDB engine of one data directory: handles, statements, results in pieces, cancellation.
 
 All functions block and are called from worker threads; the engine itself runs statements of different handles in
-parallel. Not here: HTTP, users, encodings. A handle costs a fraction of a millisecond, so each request without a session
-gets a fresh one and nothing leaks from one request to the next.
+parallel. Not here: HTTP, users, encodings. A handle costs a fraction of a millisecond, so each request without a
+session gets a fresh one and nothing leaks from one request to the next.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ class EngineError(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code, self.message = code, message
+
+    @classmethod
+    def make(cls, code: int, name: str, text: str) -> EngineError:
+        """An error of the front's own, worded like the engine's."""
+        return cls(code, f"Code: {code}. DB::Exception: {text}. ({name})")
 
     @classmethod
     def of(cls, error: Exception) -> EngineError:
@@ -237,6 +242,10 @@ def _text(sql: bytes) -> str | bytes:
         return sql
 
 
+def _connect(where: str) -> Any:
+    return _chdb.connect(where)  # type: ignore[attr-defined] - the stub leaves it out
+
+
 class Engine:
     """The engine over one data directory. At most one process may own a directory, at most one engine a process."""
 
@@ -244,7 +253,7 @@ class Engine:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._where = f"{data}/db?config-file={self._config(data, memory_bytes)}"
         self._threads = threads
-        self._root = _chdb.connect(self._where)  # keeps the engine alive while there is no other handle
+        self._root = _connect(self._where)  # keeps the engine alive while there is no other handle
         version, zone = Handle(self._root).run("SELECT version(), timezone()").bytes().decode().split()
         self.version, self.timezone = version, zone
 
@@ -267,7 +276,7 @@ class Engine:
         """A fresh handle."""
         # The engine is a command-line tool by descent and lets `1 + 1` stand for SELECT 1 + 1; a server does not.
         base = {"implicit_select": "0"} | ({"max_threads": str(self._threads)} if self._threads else {})
-        handle = Handle(_chdb.connect(self._where), base)
+        handle = Handle(_connect(self._where), base)
         handle.run("SET " + ", ".join(f"{name} = {lexer.literal(value)}" for name, value in base.items()))
         return handle
 

@@ -6,6 +6,7 @@ and every mistake that it can report is left to it.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ def insert_head(sql: bytes, *, complete: bool) -> Insert | None:
 
 
 def _after_format(sql: bytes, at: int) -> int:
-    """Data begins after blanks and at most one line end (src/Parsers/ParserInsertQuery.cpp): the next byte may be data."""
+    """Data begins after blanks and at most one line end (src/Parsers/ParserInsertQuery.cpp): what follows is data."""
     while sql[at : at + 1] in (b" ", b"\t", b"\f"):
         at += 1
     if sql[at : at + 1] == b"\r":
@@ -141,7 +142,7 @@ def statement(sql: bytes) -> Statement:
             if not rest or rest[0] == "SETTINGS":
                 format_name, format_at = found[i].text.decode("ascii"), found[i - 1].start
             break
-    pairs = list(zip(found, found[1:], strict=False))
+    pairs = list(itertools.pairwise(found))
     return Statement(
         first=(words[0] or found[0].text.decode("utf-8", "replace")) if found else "",
         format=format_name,
