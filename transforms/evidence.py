@@ -21,8 +21,8 @@ proven by a complete page. So oddities never hide a link and never lose one.
 
 Collapse: the last snapshot had at least `COLLAPSE_MIN_LINKS` links and this page has less than `COLLAPSE_SHARE` of
 them. The size of the page does not matter: a maintenance page that answers 200 is small, a template whose script did
-not run is large, and neither proves anything. A page that really was cut down is compared with its cut version next time, so
-that collapse delays a loss by one check and never prevents it.
+not run is large, and neither proves anything. A page that really was cut down is compared with its cut version next
+time, so that collapse delays a loss by one check and never prevents it.
 """
 
 from __future__ import annotations

@@ -101,7 +101,8 @@ def test_health_of_every_reason(reason: Reason) -> None:
         ({"is_script_shell": True}, None, ("found", "link_found", False), ("none", "script_shell", False)),
         ({"challenge": "cf-chl"}, None, ("found", "link_found", False), ("none", "challenge", False)),
         # the page's own reason is more exact than the marker
-        ({"challenge": "c", "reason": "consent_wall"}, None, ("found", "link_found", False), ("none", "consent_wall", False)),
+        ({"challenge": "c", "reason": "consent_wall"}, None,
+         ("found", "link_found", False), ("none", "consent_wall", False)),
         # collapse: at least 10 links before, less than a fifth of them now
         ({"link_count": 4}, 25, ("found", "link_found", False), ("none", "link_collapse", False)),
         ({"link_count": 5}, 25, ("found", "link_found", True), ("missing", "link_absent", True)),
