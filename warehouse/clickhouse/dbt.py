@@ -1,8 +1,8 @@
 """dbt in this process: `dbtRunner` over `dbt_project/`, about two seconds a run once Python is warm.
 
 Here: the arguments (a pure function), the environment, and a run with its outcome in one sentence. Not here: the
-models, Dagster's assets over the manifest. Nothing is written into the checkout: target/ and logs/ go to the stack folder. The
-password travels in an environment variable that dbt keeps out of its logs and its manifest, never on a command line.
+models, Dagster's assets over the manifest. Nothing is written into the checkout: target/ and logs/ go to the stack
+folder. The password travels in an environment variable that dbt keeps out of its logs and its manifest, never on a command line.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _bring_up_to_date(client: Client, fact: Fact) -> None:
         "SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = {table:String}",
         parameters={"table": fact.table},
     ).result_rows
-    stored: dict[str, str] = dict(rows)
+    stored: dict[str, str] = {name: kind for name, kind in rows}  # noqa: C416
     for item in fact.fields:
         if item.name not in stored:
             client.command(f"ALTER TABLE {fact.table} ADD COLUMN IF NOT EXISTS {_definition(item)}")
