@@ -83,9 +83,11 @@ class Transaction:
         self._staged: set[str] = set()
 
     def execute(self, sql: str, params: Params = None) -> int:
-        """Run a statement; returns the rows it changed (MySQL's count)."""
+        """Run a statement; returns the rows it changed (MySQL's count; rows of an answer are read and dropped)."""
         with self._cursor() as cursor:
             cursor.execute(sql, params)
+            if cursor.with_rows:
+                cursor.fetchall()
             return int(cursor.rowcount)
 
     def rows(self, sql: str, params: Params = None) -> list[tuple[Any, ...]]:

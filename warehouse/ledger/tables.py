@@ -141,3 +141,15 @@ INTERVALS = Dataset(
         column("misses", U8, "consecutive complete misses in current state"),
     ]),
 )  # fmt: skip
+
+RECENT_ALERTS = Dataset(
+    "ledger_recent_alerts",
+    "Alert events that stand.",
+    pa.schema([
+        column("alert_rule_id", KEY, "alert_rules.id", null=True),
+        column("backlink_id", U64, "backlinks.id"),
+        column("event_type", STR, "what happened"),
+        column("observation_id", U64, "the observation that caused it", null=True),
+        column("occurred_at", TIME, "when"),
+    ]),
+)  # fmt: skip
