@@ -2,8 +2,8 @@
 allowed (`egress`, `robots`), when (`politeness`), what an answer means (`outcomes`), durability (the ports).
 
 One grant of the frontier is one request, at most. A visit that needs another one (its origin's robots.txt first, the
-next redirect hop, a retry) goes back into the frontier, at the origin that is asked next: no task ever sleeps on a slot,
-and every hop passes every gate.
+next redirect hop, a retry) goes back into the frontier, at the origin that is asked next: no task ever sleeps on a
+slot, and every hop passes every gate.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import trio
@@ -49,8 +50,10 @@ from crawl.visit import (
     redirect_target,
     take_cookies,
 )
+from transforms.challenges import Kind, find_challenge
 from transforms.clock import Clock
 from transforms.reasons import Outcome, Reason
+from transforms.urls import identify
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +107,7 @@ class Crawl:
         self._robots = RobotsBook(settings)
         self._states: dict[str, OriginState] = {}
         self._home: set[str] = set()
+        self._sites: set[str | None] = {task.registrable_domain for task in tasks if task.registrable_domain}
         self._suppressed: dict[str, bool] = {}
         self._failures: Counter[str] = Counter()
         self._next: dict[_Grant, _Entry] = {}
@@ -172,6 +176,23 @@ class Crawl:
         self.summary.origins = len(self._states)
         self.summary.stopped = self._stop.why
         return self.summary
+
+    async def robots_of(self, url: str) -> RobotsState:
+        """The robots.txt that governs `url`, asked for politely through every gate (no page is fetched). Raises
+        `Refused` when the URL itself may not be contacted."""
+        origin = self._gate.inspect(url).origin
+        await self._meet([origin])
+        entry: _Entry = Entry(origin, RobotsVisit(origin, f"{origin}/robots.txt"), ignores_hold=True)
+        self._frontier.push(entry, trio.current_time())
+        try:
+            async with trio.open_nursery() as workers:
+                await self._dispatch(workers)
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._client.aclose()
+        state = self._robots.state(origin, self._clock.now())
+        assert state is not None
+        return state
 
     async def _watch_stop(self) -> None:
         await self._stop.wait()
@@ -443,12 +464,12 @@ class Crawl:
         if reason is Reason.OK:
             reason, detail = self._read_page(visit, response)
         if status in (200, 401, 403, 404, 410, 429, 503):
-            marker = challenge_in(response)
+            marker = find_challenge(response.body, response.headers, visit.url, visit.task.url)
             if marker is not None and (
                 status != 200 or reason in (Reason.OK, Reason.BODY_TRUNCATED, Reason.EMPTY_BODY)
             ):
-                reason = Reason.CONSENT_WALL if marker.startswith("consent") else Reason.CHALLENGE
-                detail = f"A page that stands between robots and the content ({marker}), with status {status}."
+                reason = Reason.CONSENT_WALL if marker.kind is Kind.CONSENT else Reason.CHALLENGE
+                detail = f"A page that stands between robots and the content ({marker.name}), with status {status}."
         visit.hops.append(Hop(visit.url, "response", reason, response.address, status))
         if reason in TRANSIENT:
             self._failed(grant, visit, reason, detail or "", response)
@@ -529,11 +550,20 @@ class Crawl:
         origin = entry.origin
         if origin not in self._states:
             await self._meet([origin])
-        if origin in self._home or (self._owns is not None and self._owns(origin)):
+        if self._is_ours(origin):
             return
         now, today = trio.current_time(), self._clock.now()
         slot = await trio.to_thread.run_sync(self._book.take_foreign_slot, origin, today, self._frontier.gap_of(origin))
         entry.not_before = max(entry.not_before, now + (slot - today).total_seconds())
+
+    def _is_ours(self, origin: str) -> bool:
+        """Is the origin's clock kept here? A shard owns whole registrable domains, so that of any task settles it."""
+        if origin in self._home:
+            return True
+        ours = self._owns(origin) if self._owns is not None else identify(f"{origin}/").site in self._sites
+        if ours:
+            self._home.add(origin)
+        return ours
 
     async def _not_modified(self, grant: _Grant, visit: Visit, admission: Admission, response: Response) -> None:
         prior = visit.task.prior
@@ -655,8 +685,8 @@ class Crawl:
     # -- robots.txt -------------------------------------------------------------------------------------------------
 
     async def _ask_robots(self, grant: _Grant, ask: RobotsVisit) -> None:
-        """One request of a robots.txt: the grant's origin is asked, whatever origin it is wanted for. Pages of the origin
-        it is wanted for are held until the answer is known."""
+        """One request of a robots.txt: the grant's origin is asked, whatever origin it is wanted for. Pages of the
+        origin it is wanted for are held until the answer is known."""
         if not self._frontier.is_held(ask.origin):
             self._frontier.hold(ask.origin, trio.current_time())
         try:
@@ -799,7 +829,7 @@ class Crawl:
         summary.results += 1
         summary.by_outcome[result.outcome.value] += 1
         summary.by_reason[reason.value] += 1
-        if len(self._results) >= self._settings.commit_batch:
+        if len(self._results) >= self._settings.commit_batch or self._held_bytes * 2 >= self._settings.commit_bytes:
             self._commit_due.set()
 
     def _describe(
@@ -909,7 +939,7 @@ class Crawl:
             eligible, backoff = self._frontier.clock_of(origin)
             state.next_eligible_at = _to_wall(eligible, today, now)
             state.backoff_until = _to_wall(backoff, today, now) if backoff > now else None
-            states.append(state)
+            states.append(replace(state))
         self._dirty.clear()
         return states
 
@@ -930,11 +960,6 @@ def default_gate(settings: CrawlSettings) -> EgressGate:
         test_hosts=settings.test_hosts,
         test_ca_file=settings.test_ca_file,
     )
-
-
-def challenge_in(response: Response) -> str | None:
-    """Documented marker of a challenge or consent page in a final response, if any."""
-    return None
 
 
 def _to_monotonic(at: datetime | None, today: datetime, now: float) -> float | None:

@@ -100,7 +100,8 @@ def may_be_page(content_type: str) -> bool:
 
 
 _HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\s\0]*<(?:!doctype\s+html|html|head|body|!--|script|title|meta|div|p|a|h1|table|br|iframe|style|b|font)[\s>/-]",
+    rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\s\0]*<"
+    rb"(?:!doctype\s+html|html|head|body|!--|script|title|meta|div|p|a|h1|table|br|iframe|style|b|font)[\s>/-]",
     re.IGNORECASE,
 )
 
@@ -120,18 +121,32 @@ def body_cap(status: int, content_type: str, page_cap: int) -> int:
 
 
 _LOGIN_SEGMENTS = frozenset(
-    {"login", "log-in", "log_in", "signin", "sign-in", "sign_in", "sso", "wp-login.php", "login.php", "login.aspx", "login.html",
-     "signin.php", "anmelden", "connexion", "accounts", "servicelogin", "authorize", "auth"}
-)  # fmt: skip
+    {
+        *("login", "log-in", "log_in", "login.php", "login.aspx", "login.html", "wp-login.php", "servicelogin"),
+        *(
+            "signin",
+            "sign-in",
+            "sign_in",
+            "signin.php",
+            "sso",
+            "authorize",
+            "auth",
+            "accounts",
+            "anmelden",
+            "connexion",
+        ),
+    }
+)
 _RETURN_PARAMETER = re.compile(
-    r"[?&](?:next|return|returnto|return_to|returnurl|return_url|redirect|redirect_to|redirect_uri|redirecturl|continue|service|goto|dest|destination|ref|back|backurl|from|callbackurl)=",
+    r"[?&](?:next|return(?:_?to|_?url)?|redirect(?:_to|_?uri|_?url)?|continue|service|goto|dest(?:ination)?|ref"
+    r"|back(?:url)?|from|callbackurl)=",
     re.IGNORECASE,
 )
 
 
 def is_login_redirect(asked: str, final: str) -> bool:
-    """A redirect ended on a sign-in page: its path names one where the asked URL's does not, and either it says where to
-    return to or the last segment is the sign-in itself. Only ever a reason for evidence `none`."""
+    """A redirect ended on a sign-in page: its path names one where the asked URL's does not, and either it says where
+    to return to or the last segment is the sign-in itself. Only ever a reason for evidence `none`."""
     if asked == final:
         return False
     segments = _segments(final)
@@ -151,11 +166,15 @@ def _segments(url: str) -> set[str]:
 
 _TITLE = re.compile(rb"<title[^>]*>([^<]{0,300})", re.IGNORECASE)
 _NOT_FOUND = re.compile(
-    rb"\b404\b|not\s+found|page\s+(?:is\s+)?(?:missing|unavailable|does\s?n.?t\s+exist)|no\s+longer\s+(?:exists|available)|nicht\s+gefunden|introuvable|no\s+encontrad[ao]|non\s+trovat[ao]|n[\xc3\xa3a]+o\s+encontrad[ao]",
+    rb"\b404\b|not\s+found|page\s+(?:is\s+)?(?:missing|unavailable|does\s?n.?t\s+exist)"
+    rb"|no\s+longer\s+(?:exists|available)|nicht\s+gefunden|introuvable|no\s+encontrad[ao]|non\s+trovat[ao]"
+    rb"|n[\xc3\xa3a]+o\s+encontrad[ao]",
     re.IGNORECASE,
 )
 _PARKED = re.compile(
-    rb"domain\s+(?:is|may\s+be)\s+for\s+sale|buy\s+this\s+domain|this\s+domain\s+(?:is\s+parked|has\s+expired|name\s+is\s+for\s+sale)|sedoparking\.com|parkingcrew\.net|bodis\.com|parklogic\.com|d38psrni17bvxu\.cloudfront\.net",
+    rb"domain\s+(?:is|may\s+be)\s+for\s+sale|buy\s+this\s+domain"
+    rb"|this\s+domain\s+(?:is\s+parked|has\s+expired|name\s+is\s+for\s+sale)"
+    rb"|sedoparking\.com|parkingcrew\.net|bodis\.com|parklogic\.com|d38psrni17bvxu\.cloudfront\.net",
     re.IGNORECASE,
 )
 

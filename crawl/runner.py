@@ -1,20 +1,26 @@
-"""The two ways in. Here: `crawl_batch` for code on trio, `run_batch` for everybody else, with signals. Not here: the crawl."""
+"""The two ways in. Here: `crawl_batch` for code on trio, `run_batch` for everybody else, with signals. Not here: the
+crawl."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import trio
 
 from crawl.config import CrawlSettings
 from crawl.engine import Crawl
+from crawl.memory import MemoryOrigins, MemorySink, MemorySnapshots
 from crawl.ports import FetchSink, FetchTask, OriginBook, SnapshotIndex
+from crawl.robots import RobotsState
 from crawl.stop import Stop
 from crawl.summary import CrawlSummary
 from transforms.clock import Clock
+
+T = TypeVar("T")
 
 
 async def crawl_batch(
@@ -30,10 +36,10 @@ async def crawl_batch(
 ) -> CrawlSummary:
     """Fetch every task politely and commit one result for each.
 
-    `owns(origin)` says whether an origin that a redirect leads to belongs to this shard (its clock is then kept in memory);
-    without it only the origins of the tasks do. When `stop` is requested the open sockets are closed, what is complete is
-    committed, `summary.stopped` says why and the other tasks have no result. Whatever the sink raises ends the crawl and
-    is raised (a stale fence): nothing is committed after it.
+    `owns(origin)` says whether an origin that a redirect leads to belongs to this shard (its clock is then kept in
+    memory); without it, those of the tasks' registrable domains do. When `stop` is requested the open sockets are closed, what is
+    complete is committed, `summary.stopped` says why and the other tasks have no result. Whatever the sink raises ends
+    the crawl and is raised (a stale fence): nothing is committed after it.
     """
     return await Crawl(
         tasks, settings=settings, sink=sink, snapshots=snapshots, origins=origins, clock=clock, stop=stop, owns=owns
@@ -81,7 +87,18 @@ def run_batch(
     return trio.run(partial(_unwrapped, main))
 
 
-async def _unwrapped(main: Callable) -> CrawlSummary:
+def fetch_robots(url: str, *, settings: CrawlSettings, clock: Clock) -> RobotsState:
+    """The robots.txt that governs `url`, fetched now through every gate. Raises `crawl.egress.Refused`."""
+
+    async def main() -> RobotsState:
+        sink, snapshots, origins = MemorySink(), MemorySnapshots(), MemoryOrigins()
+        crawl = Crawl([], settings=settings, sink=sink, snapshots=snapshots, origins=origins, clock=clock)
+        return await crawl.robots_of(url)
+
+    return trio.run(partial(_unwrapped, main))
+
+
+async def _unwrapped(main: Callable[[], Awaitable[T]]) -> T:
     """One error is raised as itself, not as a group of one."""
     try:
         return await main()

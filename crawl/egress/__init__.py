@@ -1,7 +1,7 @@
 """The egress gate: may this URL be contacted, and at which checked address?
 
-Here: what a URL may look like (`urls`), which addresses are public (`addresses`), resolving a name once (`resolver`), and
-connecting to nothing but an address that was checked (`gate`, `network`). A library of its own: anything else that
+Here: what a URL may look like (`urls`), which addresses are public (`addresses`), resolving a name once (`resolver`),
+and connecting to nothing but an address that was checked (`gate`, `network`). A library of its own: anything else that
 fetches a URL which a user typed (a webhook) calls `EgressGate` too. Not here: robots, politeness, HTTP.
 """
 

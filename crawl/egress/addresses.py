@@ -1,7 +1,7 @@
 """Which IP addresses are somebody's public web server. Here: the policy, as data. Not here: resolving, connecting.
 
-Source: the IANA special-purpose address registries of IPv4 and IPv6 (RFC 6890 and its updates). `ipaddress.is_global` is
-not enough: on Python 3.11 it says True of NAT64, 6to4, IPv4-compatible forms, multicast and site-local addresses. Of
+Source: the IANA special-purpose address registries of IPv4 and IPv6 (RFC 6890 and its updates). `ipaddress.is_global`
+is not enough: on Python 3.11 it says True of NAT64, 6to4, IPv4-compatible forms, multicast and site-local addresses. Of
 IPv6 only the allocated unicast block 2000::/3 passes, minus its special ranges; every form that embeds an IPv4 address
 (mapped, compatible, translated, NAT64, 6to4, Teredo, ISATAP) is refused whatever it embeds, since no name of a public
 web server resolves to one and a relay would carry us to an address that we did not check.

@@ -10,6 +10,7 @@ Use it for anything that contacts a URL which somebody else chose::
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ class EgressGate:
                 )
             except OSError as e:
                 problem = ConnectFailed(
-                    Reason.CONNECT_FAILED, f"{address} refused the connection: {_errno_text(e)}.", address
+                    Reason.CONNECT_FAILED, f"no connection to {address}: {_errno_text(e)}.", address
                 )
         else:
             raise problem
@@ -204,7 +205,7 @@ def _loopback(name: str, value: str) -> tuple[str, int | None]:
 
 
 def _errno_text(e: OSError) -> str:
-    return e.strerror or str(e) or type(e).__name__
+    return os.strerror(e.errno) if e.errno else str(e) or type(e).__name__
 
 
 @lru_cache(maxsize=256)

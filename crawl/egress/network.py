@@ -1,4 +1,5 @@
-"""The only place of the crawler that opens a socket. Here: TCP to an address, nothing else. Not here: names, TLS, policy.
+"""The only place of the crawler that opens a socket. Here: TCP to an address, nothing else. Not here: names, TLS,
+policy.
 
 `CountingNetwork` wraps another network and counts: the proof that a refused URL opened no socket.
 """

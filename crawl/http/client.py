@@ -1,9 +1,9 @@
 """The HTTP/1.1 client: h11 over trio streams, idle connections kept per origin. Here: one GET on the wire under limits.
 Not here: which URL, whether it may be asked, what the answer means.
 
-Why h11 by hand and not an HTTP library: every limit sits where the bytes are (header size, first byte, slow drip, decoded
-size), a connection goes only to an address that the gate checked, cancellation closes exactly one socket, raw header
-bytes stay visible, and it costs least CPU of the pure choices (see tests/bench/crawl_bench.py).
+Why h11 by hand and not an HTTP library: every limit sits where the bytes are (header size, first byte, slow drip,
+decoded size), a connection goes only to an address that the gate checked, cancellation closes exactly one socket, raw
+header bytes stay visible, and it costs least CPU of the pure choices (see tests/bench/crawl_bench.py).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ MAX_LAYERS = 3
 _PIECE = 256 * 1024
 _RATIO_FROM = 1024 * 1024
 _ZSTD_SLICE = 256
-"""zstd blocks expand 4 bytes to at most 128 KiB and its API has no output limit: slices of this size bound a piece to 8 MiB."""
+"""zstd blocks expand 4 bytes to at most 128 KiB and its API has no output limit: such slices bound a piece to 8 MiB."""
 
 _NO_ENCODING = {"identity", "", "none", "binary", "8bit", "utf-8", "utf8", "iso-8859-1", "text/html"}
 """`identity`, and what misconfigured servers write there over plain bodies. Any other unknown token is refused: reading
@@ -80,7 +80,7 @@ class BodyDecoder:
             if self._work > _RATIO_FROM and self._work > self._max_ratio * self.wire_bytes * len(self._layers):
                 raise BodyProblem(
                     Reason.EXPANSION_RATIO,
-                    f"{self.wire_bytes} bytes unpacked to more than {self._work}: beyond the allowed ratio of {self._max_ratio:g}.",
+                    f"{self.wire_bytes} bytes unpack to over {self._work}: beyond the ratio of {self._max_ratio:g}.",
                 )
             yield from self._decode(piece, depth + 1)
 
@@ -105,16 +105,16 @@ class BodyDecoder:
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
-def _layer(token: str) -> _Layer:
-    if token in ("gzip", "x-gzip"):
+def _layer(coding: str) -> _Layer:
+    if coding in ("gzip", "x-gzip"):
         return _Gzip()
-    if token in ("deflate", "x-deflate"):
+    if coding in ("deflate", "x-deflate"):
         return _Deflate()
-    if token == "br":
+    if coding == "br":
         return _Brotli()
-    if token == "zstd":
+    if coding == "zstd":
         return _Zstd()
-    raise BodyProblem(Reason.BAD_ENCODING, f"Content-Encoding {token[:40]!r} is not one that we asked for.")
+    raise BodyProblem(Reason.BAD_ENCODING, f"Content-Encoding {coding[:40]!r} is not one that we asked for.")
 
 
 def _inflate(inflater: zlib._Decompress, data: bytes) -> Iterator[bytes]:

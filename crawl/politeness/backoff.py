@@ -1,5 +1,5 @@
-"""How long to leave a server alone. Here: Retry-After and exponential back-off with jitter, as pure functions. Not here:
-who waits.
+"""How long to leave a server alone. Here: Retry-After and exponential back-off with jitter, as pure functions. Not
+here: who waits.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 Here: a pure data structure; every method is told the time (seconds of one monotonic clock) and none waits. Not here:
 sockets, tasks, the ledger.
 
-Shape (seeds/001 chapter 5): a heap of origins by next eligible time; origins that are due move to the ready queues of the
-tenants that have entries there. A grant takes the tenant with the least weighted service so far (stride scheduling),
-then that tenant's best origin (priority plus a capped bonus for waiting; whoever has waited `starvation_s` goes first),
-then its best entry there (priority, then age). The origin's clock is advanced *in* the grant, and pushed further when
-the request really starts; a grant that sent nothing gives its slot back.
+Shape (seeds/001 chapter 5): a heap of origins by next eligible time; origins that are due move to the ready queues of
+the tenants that have entries there. A grant takes the tenant with the least weighted service so far (stride
+scheduling), then that tenant's best origin (priority plus a capped bonus for waiting; whoever has waited
+`starvation_s` goes first), then its best entry there (priority, then age). The origin's clock is advanced *in* the
+grant, and pushed further when the request really starts; a grant that sent nothing gives its slot back.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 @dataclass(slots=True, eq=False)
 class Entry(Generic[T]):
-    """One request to make. `age_s`: for how long it had been due when it was pushed. `ignores_hold`: robots.txt itself."""
+    """One request to make. `age_s`: for how long it had been due when it was pushed. `ignores_hold`: robots.txt
+    itself."""
 
     origin: str
     payload: T

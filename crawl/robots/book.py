@@ -1,8 +1,8 @@
 """What is known of each origin's robots.txt. Here: status semantics, expiry, versions, the last good copy. Not here:
 the request itself, evaluation (`rules`).
 
-RFC 9309 §2.3: 2xx is read; 4xx means there are no rules ("unavailable"), except 429, which like 5xx and no answer at all
-means "unreachable": nothing may be fetched for now, unless a good copy not older than 24 hours stands in.
+RFC 9309 §2.3: 2xx is read; 4xx means there are no rules ("unavailable"), except 429, which like 5xx and no answer at
+all means "unreachable": nothing may be fetched for now, unless a good copy not older than 24 hours stands in.
 """
 
 from __future__ import annotations

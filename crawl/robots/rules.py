@@ -5,7 +5,8 @@ What the standard asks and this does:
 - §2.2.1 group choice: the product token, case-insensitively; all groups that name us are one; `*` only if none does.
 - §2.2.2 the most octets win, ties allow; no match allows; /robots.txt itself is always allowed. Percent-encoding is
   compared alike on both sides: unreserved characters decoded, everything outside the URI alphabet encoded, hex in
-  upper case; a reserved character inside the query equals its encoded form (the RFC's own `?baz=https://foo.bar` example).
+  upper case; a reserved character inside the query equals its encoded form (the RFC's own `?baz=https://foo.bar`
+  example).
 - §2.2.3 `*` any octets, `$` the end, `#` a comment; `%2A` and `%24` are the literal characters.
 - §2.2.4 other records (Sitemap, Crawl-delay, unknown) do not break a group.
 - §2.5 at most 500 KiB are read; a line that the limit cuts in two is dropped.
@@ -100,8 +101,9 @@ class Robots:
 
 
 def parse_robots(body: bytes, agent: str) -> Robots:
-    """Read a robots.txt for a product token (`BacklinksMonitor`; a whole User-Agent value is cut to its first token)."""
-    wanted = _first(_WORD, agent.encode("utf-8", "replace")).lower()
+    """Read a robots.txt for a product token (`BacklinksMonitor`; a whole User-Agent value is cut at its
+    slash)."""
+    wanted = agent.encode("utf-8", "replace").split(b"/", 1)[0].strip().lower()
     named, anyone = Group(), Group()
     saw_named = saw_anyone = False
     current: list[Group] = []
@@ -246,7 +248,8 @@ def _normalise(path: bytes, *, is_pattern: bool) -> bytes:
 
 
 def _encode_query(path: bytes) -> bytes:
-    """The form in which reserved delimiters inside the query are encoded, for `?u=https://a` against `?u=https%3A%2F%2Fa`."""
+    """The form in which reserved delimiters inside the query are encoded, for `?u=https://a` against
+    `?u=https%3A%2F%2Fa`."""
     head, mark, query = path.partition(b"?")
     if not mark:
         return path
@@ -256,7 +259,7 @@ def _encode_query(path: bytes) -> bytes:
 @lru_cache(maxsize=4096)
 def _request_target(url: str) -> bytes | None:
     """Path and query of a URL as WHATWG writes them, an empty query kept; a bare path is taken as it is."""
-    if url.startswith("/"):
+    if not url or url.startswith("/"):
         url = "http://host" + url
     try:
         href = ada_url.URL(url).href

@@ -1,0 +1,57 @@
+"""JSON lines in, JSON lines out: the filter mode of several commands. Here: reading, order, bad lines. Not here: what is
+answered."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from transforms.errors import PermanentError
+
+
+class LineError(ValueError):
+    """A line that cannot be answered; the message is the sentence that its answer carries."""
+
+
+def read_lines(source: str) -> Iterator[dict[str, Any] | LineError]:
+    """One request object, or the error that stands for it, for each line of a file (`-`: stdin) that is not blank."""
+    if source == "-":
+        yield from _requests(sys.stdin.buffer)
+        return
+    try:
+        with Path(source).open("rb") as file:
+            yield from _requests(file)
+    except OSError as e:
+        raise PermanentError(f"{source} cannot be read: {e.strerror}.") from None
+
+
+def _requests(lines: Any) -> Iterator[dict[str, Any] | LineError]:
+    for number, raw in enumerate(lines, 1):
+        if not raw.strip():
+            continue
+        try:
+            request = json.loads(raw.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as e:
+            yield LineError(f"line {number} is not JSON: {e}")
+            continue
+        yield request if isinstance(request, dict) else LineError(f"line {number} is not a JSON object")
+
+
+def write_line(answer: dict[str, Any], out: TextIO) -> None:
+    out.write(json.dumps(answer, ensure_ascii=True) + "\n")
+
+
+def answer_lines(source: str, answer: Callable[[dict[str, Any]], dict[str, Any]], out: TextIO) -> None:
+    """Answer each line as it comes, in order; a bad one with `{"error"}`."""
+    for request in read_lines(source):
+        if isinstance(request, LineError):
+            write_line({"error": str(request)}, out)
+            continue
+        try:
+            write_line(answer(request), out)
+        except LineError as e:
+            write_line({"error": str(e)}, out)
+    out.flush()

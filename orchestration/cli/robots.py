@@ -1,0 +1,83 @@
+"""`backlinks robots URL`: may an agent fetch it, by which line, and why. Here: options and printing. Not here: RFC 9309
+(`crawl.robots`).
+
+`--jsonl FILE|-`: one `{"robots", "agent"?, "url"}` a line in, one `{"allowed", "rule", "reason"}` a line out, in the
+same order; a bad line answers `{"error"}` and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from crawl.egress import Refused
+from crawl.robots import Robots, Verdict, parse_robots
+from crawl.runner import fetch_robots
+from orchestration.cli.jsonl import LineError, answer_lines
+from orchestration.settings import Settings
+from transforms.errors import PermanentError
+
+
+def robots(
+    url: Annotated[str | None, typer.Argument(help="absolute URL, or a path with its query", metavar="URL")] = None,
+    file: Annotated[Path | None, typer.Option(help="a robots.txt to read instead of the site's own")] = None,
+    agent: Annotated[str | None, typer.Option(help="product token (default: our own)")] = None,
+    jsonl: Annotated[
+        str | None,
+        typer.Option("--jsonl", help="judge one {robots, agent, url} a line of FILE (- is stdin)", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Whether robots.txt lets an agent fetch a URL, and which rule says so (exit code 0: yes, 3: no)."""
+    settings = Settings()
+    own_agent = agent or settings.crawl.user_agent_product
+    if jsonl is not None:
+        answer_lines(jsonl, lambda request: _judge_line(request, own_agent), sys.stdout)
+        return
+    if url is None:
+        raise typer.BadParameter("name a URL, or give --jsonl FILE", param_hint="URL")
+    if file is not None:
+        try:
+            verdict = parse_robots(file.read_bytes(), own_agent).judge(url)
+        except OSError as e:
+            raise PermanentError(f"{file} cannot be read: {e.strerror}.") from None
+        source = str(file)
+    else:
+        settings.crawl.user_agent_product = own_agent
+        try:
+            state = fetch_robots(url, settings=settings.crawl, clock=settings.clock)
+        except Refused as e:
+            raise PermanentError(f"{url} may not be contacted ({e.reason.value}): {e.detail}") from None
+        verdict = state.judge(url)
+        source = f"{state.record.origin}/robots.txt, {state.record.status_class}, version {state.record.version}"
+    console = Console()
+    word = "[green]allowed[/]" if verdict.allowed else "[red]denied[/]"
+    console.print(f"{word}  {escape(url)}", soft_wrap=True)
+    console.print(f"  agent   {escape(own_agent)}", soft_wrap=True)
+    console.print(f"  rule    {escape(verdict.rule) if verdict.rule else '-'}", soft_wrap=True)
+    console.print(f"  reason  {escape(verdict.reason)}", soft_wrap=True)
+    console.print(f"  source  {escape(source)}", soft_wrap=True)
+    if not verdict.allowed:
+        raise typer.Exit(3)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, agent: str) -> Robots:
+    return parse_robots(text.encode("utf-8", "surrogatepass"), agent)
+
+
+def _judge_line(request: dict[str, Any], own_agent: str) -> dict[str, Any]:
+    text, url, agent = request.get("robots"), request.get("url"), request.get("agent", own_agent)
+    if not isinstance(text, str):
+        raise LineError("robots must be a string: the text of a robots.txt")
+    if not isinstance(url, str):
+        raise LineError("url must be a string")
+    if not isinstance(agent, str):
+        raise LineError("agent must be a string: a product token")
+    verdict: Verdict = _parsed(text, agent).judge(url)
+    return {"allowed": verdict.allowed, "rule": verdict.rule, "reason": verdict.reason}
