@@ -122,8 +122,18 @@ class ScriptedWeb:
         if not state.exists():
             raise WebUnavailable(f"no scripted web runs here: {state} is absent; start one with `backlinks demo`.")
         web = cls._of(state, None)
-        web._call("GET", "/state")
+        if json.loads(web._call("GET", "/state"))["pid"] != web.pid:
+            raise WebUnavailable(f"port {web.port} belongs to another server than {state} tells of; delete that file.")
         return web
+
+    @classmethod
+    def end_earlier(cls, state: Path) -> None:
+        """Stop the server that a state file tells of, if it still runs; the file of a dead one is removed."""
+        if state.exists():
+            try:
+                cls.attach(state).stop()
+            except WebUnavailable:
+                state.unlink(missing_ok=True)
 
     @classmethod
     def _of(cls, state: Path, process: subprocess.Popen[bytes] | None) -> ScriptedWeb:
@@ -187,6 +197,32 @@ class ScriptedWeb:
         if response.status != 200:
             raise ValueError(f"the scripted web refused {method} {path}: {body.decode()}")
         return body
+
+
+def least_gaps(requests: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """The least time in seconds between two requests to a host, for each host that was asked more than once."""
+    last: dict[str, float] = {}
+    least: dict[str, float] = {}
+    for request in requests:
+        host, at = request["host"], request["at"]
+        if host in last:
+            least[host] = min(at - last[host], least.get(host, at - last[host]))
+        last[host] = at
+    return least
+
+
+def asked_again(requests: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Requests for a page that had been answered before in the same window: none, if a window validates each source
+    once. (A page that failed may be tried again; one that leads there by a redirect may be passed again.)"""
+    answered: set[tuple[int, str, str]] = set()
+    again = []
+    for request in requests:
+        key = (request["window"], request["host"], request["path"])
+        if key in answered:
+            again.append(request)
+        if request["status"] in (200, 304):
+            answered.add(key)
+    return again
 
 
 @contextmanager

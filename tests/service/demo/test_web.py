@@ -348,3 +348,14 @@ def test_zstd_bodies_carry_their_size(scripted_web: ScriptedWeb) -> None:
         )
         body = read(connection).partition(b"\r\n\r\n")[2]
     assert zstandard.frame_content_size(body) == len(answer(SCENARIO, host, "/swings", 0).body)
+
+
+def test_an_earlier_server_is_ended(tmp_path: Path) -> None:
+    ScriptedWeb.end_earlier(tmp_path / "web.json")  # none: nothing to do
+    web = ScriptedWeb.start(tmp_path, detach=True)
+    ScriptedWeb.end_earlier(web.state)
+    assert web.process is not None
+    assert web.process.wait(10) == 0
+    web.state.write_text(f'{{"pid": {web.pid}, "port": {web.port}, "addresses": {{"a.test": "127.10.0.1"}}}}')
+    ScriptedWeb.end_earlier(web.state)
+    assert not web.state.exists()
