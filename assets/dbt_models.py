@@ -5,8 +5,6 @@ which is several times quicker than its command line. dbt's own tests run with t
 so nothing is written back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

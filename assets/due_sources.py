@@ -1,7 +1,5 @@
 """Stage 1, `due_sources`: claim what is due in the ledger; write the due batch and the expected edges as Parquet."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from assets.partition import WindowShard, window_shards

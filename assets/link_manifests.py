@@ -1,7 +1,5 @@
 """Stage 3, `link_manifests`: parse stored snapshots offline; a page row and a row per link, reused where parsed before."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import dagster as dg

@@ -1,8 +1,6 @@
 """Stage 5, `link_observations`: manifests x expected edges x target rules → one evidence row per edge; new edges are
 registered; everything is loaded into ClickHouse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dagster as dg
@@ -112,6 +110,7 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         key=KEY, deps=[due_sources.KEY, link_manifests.KEY, target_health.KEY], partitions_def=partitions,
         group_name="evidence", kinds={"polars", "clickhouse"},
+        check_specs=[dg.AssetCheckSpec("one_row_per_edge", asset=KEY, blocking=True)],
     )  # fmt: skip
     def link_observations(
         context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]
@@ -120,7 +119,15 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         observed, counts = zip(*(observe(platform, window) for window in windows(context, platform)), strict=True)
         rows = pa.concat_tables(observed)
         totals = due_sources.total(list(counts))
+        ids = pc.count_distinct(rows["observation_id"]).as_py()
         return dg.MaterializeResult(
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name="one_row_per_edge",
+                    passed=ids == rows.num_rows == totals["edges"],
+                    metadata={"edges": totals["edges"], "rows": rows.num_rows, "distinct": ids},
+                )
+            ],
             metadata={
                 **{name: number for name, number in totals.items() if not name.startswith("reason:")},
                 "found_share": round(

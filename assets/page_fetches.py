@@ -1,7 +1,5 @@
 """Stage 2, `page_fetches`: fetch what the partition still lacks; one outcome row per source, with a reason code."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -77,7 +75,7 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool) -> pa.Table:
                 settings=platform.crawl,
                 sink=sink,
                 snapshots=platform.snapshots,
-                origins=platform.origin_book(at.shard),
+                origins=platform.origin_book(lease),
                 clock=platform.clock,
             )
     return latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
@@ -109,15 +107,25 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         key=KEY, deps=[due_sources.KEY], partitions_def=partitions, group_name="crawl", kinds={"http", "parquet"},
         pool="crawl",
+        check_specs=[dg.AssetCheckSpec("every_source_has_an_outcome", asset=KEY)],
     )
     def page_fetches(
         context: dg.AssetExecutionContext, config: FetchConfig, platform: dg.ResourceParam[Platform]
     ) -> dg.MaterializeResult:
         """One outcome per source page: gates, robots, politeness, conditional GET, snapshot, reason code."""
-        outcomes = pa.concat_tables(
-            fetch(platform, at, refetch=config.refetch) for at in window_shards(context, platform)
+        at = list(window_shards(context, platform))
+        outcomes = pa.concat_tables(fetch(platform, each, refetch=config.refetch) for each in at)
+        due = sum(platform.datasets.read(DUE_SOURCES, e.window, e.shard, ["source_url_id"]).num_rows for e in at)
+        return dg.MaterializeResult(
+            metadata=summary(outcomes),
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name="every_source_has_an_outcome",
+                    passed=outcomes.num_rows == due,
+                    metadata={"due": due, "outcomes": outcomes.num_rows},
+                )
+            ],
         )
-        return dg.MaterializeResult(metadata=summary(outcomes))
 
     return page_fetches
 
@@ -130,6 +138,7 @@ def summary(outcomes: pa.Table) -> dict[str, dg.MetadataValue | int | float]:
         "sources": outcomes.num_rows,
         "wire_bytes": pc.sum(outcomes["wire_bytes"]).as_py() or 0,
         "body_bytes": pc.sum(outcomes["body_bytes"]).as_py() or 0,
+        "not_modified": not_modified,
         "not_modified_share": round(not_modified / answered.num_rows, 3) if answered.num_rows else 0.0,
         "outcomes": tables.count_table(outcomes, ["outcome", "reason"]),
     }

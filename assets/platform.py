@@ -18,13 +18,15 @@ import stamina
 from clickhouse_connect.driver.client import Client
 
 from crawl.config import CrawlSettings
+from crawl.ports import OriginState, RobotsRecord
 from transforms.clock import Clock
 from transforms.windows import Window
 from warehouse import clickhouse
 from warehouse.clickhouse.config import ClickHouseSettings
 from warehouse.datasets import DatasetStore
-from warehouse.ledger import Ledger, leases
+from warehouse.ledger import Ledger, keys, leases
 from warehouse.ledger.config import LedgerSettings
+from warehouse.ledger.origins import LedgerOriginBook
 from warehouse.objects import ObjectStore, open_store
 from warehouse.objects.config import ObjectStoreSettings
 from warehouse.snapshots import SnapshotStore
@@ -71,6 +73,14 @@ class Platform:
         client = clickhouse.connect(self.clickhouse_settings)
         clickhouse.ensure_schema(client, self.clickhouse_settings)
         return client
+
+    @property
+    def tenant_id(self) -> bytes:
+        return keys.tenant_id(self.tenant)
+
+    def origin_book(self, lease: leases.Lease) -> LedgerOriginBook:
+        """What is remembered of origins between windows (`crawl.ports.OriginBook`), written under the shard's fence."""
+        return LedgerOriginBook(self.ledger, state=OriginState, robots=RobotsRecord, lease=lease)
 
     @property
     def owner(self) -> str:

@@ -1,7 +1,5 @@
 """Stage 4, `target_health`: does each monitored target page answer, and may it be indexed? Independent of the sources."""
 
-from __future__ import annotations
-
 import dagster as dg
 import pyarrow as pa
 

@@ -17,7 +17,7 @@ from assets import (
     target_health,
 )
 from assets.platform import Platform
-from orchestration import checks, partitions, resources, schedules, sensors
+from orchestration import partitions, resources, schedules, sensors
 from orchestration.settings import Settings
 
 SHARD_JOB = "crawl_window_shard"
@@ -45,7 +45,6 @@ def build_defs(*, settings: Settings | None = None, platform: Platform | None = 
     )
     return dg.Definitions(
         assets=[*shard_assets, *window_assets, models],
-        asset_checks=checks.build(),
         jobs=[shard_job, window_job],
         schedules=[schedules.window_schedule(settings, shard_job)],
         sensors=[sensors.fold_sensor(settings, window_job)],

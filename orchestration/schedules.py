@@ -2,9 +2,8 @@
 that fall due within the window are taken in. Here: the schedule of the shard job. Not here: the window job, which a
 sensor starts when the shards are done (`orchestration.sensors`)."""
 
-from __future__ import annotations
-
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from orchestration.settings import Settings
 from transforms.windows import Window
@@ -12,7 +11,7 @@ from transforms.windows import Window
 TICK_MINUTES = 15
 
 
-def window_schedule(settings: Settings, shard_job: dg.UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
+def window_schedule(settings: Settings, shard_job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
     @dg.schedule(
         name="windows",
         cron_schedule=f"*/{TICK_MINUTES} * * * *",

@@ -3,11 +3,10 @@
 Here: the sensor. Not here: deliveries and digests (they read the ledger's rows).
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from assets import current_state, link_manifests, target_health
 from orchestration.settings import Settings
@@ -43,7 +42,7 @@ def windows_to_fold(
     return sorted(found)
 
 
-def fold_sensor(settings: Settings, window_job: dg.UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
+def fold_sensor(settings: Settings, window_job: UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
     @dg.sensor(
         name="fold_windows",
         job=window_job,

@@ -1,5 +1,5 @@
-"""JSON lines in, JSON lines out: the filter mode of several commands. Here: reading, order, bad lines. Not here: what is
-answered."""
+"""JSON lines in, JSON lines out: the filter mode of several commands. Here: reading, order, bad lines. Not here: the
+answers."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from orchestration.demo.scenario.exports import ahrefs_bytes, ahrefs_row
 from orchestration.demo.scenario.model import Host
 from orchestration.demo.web import addresses_of
 from orchestration.demo.web.pages import HTML, PLAIN, Answer
-from orchestration.demo.web.server import Site, Web, run
+from orchestration.demo.web.server import Site, Web, encode, run
 from transforms.errors import BacklinksError, PermanentError
 
 HOSTS = 64
@@ -213,6 +213,8 @@ def main() -> int:
         addresses = addresses_of(host_names())
         elsewhere = sorted({URL(edge.target).hostname for edge in edges})
         addresses |= dict.fromkeys(elsewhere, next(iter(addresses.values())))
+        for page in pages:
+            encode(page.html, "gzip")  # now, so that the log's times are those of the requests
         web = Web(corpus_site(pages), {name: Host(name, name) for name in host_names()}, None)
         state = given.state or given.folder / "web.json"
         try:

@@ -23,6 +23,7 @@ def main() -> int:
     given = parser.parse_args()
     scenario = load_scenario()
     web = Web.of_scenario(scenario, given.window)
+    web.warm()
     try:
         trio.run(
             lambda: run(

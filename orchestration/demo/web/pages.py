@@ -271,7 +271,7 @@ def _status_page(status: int, spec: dict[str, Any]) -> Answer:
     return Answer(status, HTML + retry, body.encode(), "status", spec)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _body(host: Host, page: Page, window: int) -> bytes:
     spec = page.spec(window)
     charset = spec.get("charset", "utf-8")

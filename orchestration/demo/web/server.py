@@ -29,7 +29,7 @@ import trio
 import zstandard
 
 from orchestration.demo.scenario.model import WINDOWS, Host, Scenario, window_start
-from orchestration.demo.web.behaviours import BEHAVIOURS, abort
+from orchestration.demo.web.behaviours import BEHAVIOURS, abort, gzip_bomb_bytes
 from orchestration.demo.web.pages import PLAIN, Answer, Headers, answer, last_change
 from transforms.errors import PermanentError
 
@@ -48,7 +48,8 @@ class PortTaken(PermanentError):
 
 @dataclass
 class LoggedRequest:
-    """One request as the server saw it. `at` is CLOCK_MONOTONIC in seconds, comparable between processes."""
+    """One request as the server saw it. `at` is CLOCK_MONOTONIC in seconds, comparable between processes; `status` is 0
+    when the server misbehaved instead of answering."""
 
     number: int
     at: float
@@ -61,7 +62,7 @@ class LoggedRequest:
     accept_encoding: str
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def encode(body: bytes, encoding: str) -> bytes:
     match encoding:
         case "gzip":
@@ -101,6 +102,18 @@ class Web:
     @classmethod
     def of_scenario(cls, scenario: Scenario, window: int = 0) -> Web:
         return cls(lambda host, path, at: answer(scenario, host, path, at), scenario.hosts, scenario, window)
+
+    def warm(self) -> None:
+        """Make and encode every page of every window now, so that no request waits for another one's compression and
+        the log's times are those of the requests."""
+        if self.scenario is None:
+            return
+        gzip_bomb_bytes()
+        for (name, path), _ in self.scenario.pages.items():
+            for window in range(WINDOWS):
+                said = self.site(name, path, window)
+                encode(said.body, self.hosts[name].encoding)
+                etag_of(said.body)
 
     def attempt(self, host: str, path: str) -> int:
         """How often this page has been asked for in this window, this time included."""
@@ -202,9 +215,11 @@ class Web:
         said, headers, body = self.reply(host.lower(), path, fields)
         status = self.log[-1].status
         if said.do == "reset_once" and self.attempt(host, path) == 1:
+            self.log[-1].status = 0
             abort(stream)
             return False
         if said.do in BEHAVIOURS:
+            self.log[-1].status = 0
             await BEHAVIOURS[said.do](stream, said)
             return False
         if host in self.hosts and not self.hosts[host].keep_alive:

@@ -1,0 +1,106 @@
+"""Stage 7, `current_state`: what dbt decided, back into the ledger: state, hot observations, occurrences, matches,
+alerts, deliveries, outbox, job completion and next checks, in one transaction per batch of edges."""
+
+from collections import Counter
+from datetime import timedelta
+
+import dagster as dg
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets import due_sources, link_observations, tables
+from assets.partition import windows
+from assets.platform import Platform
+from transforms import alerts, recheck
+from transforms.fetches import latest_fetches
+from transforms.schemas import OCCURRENCES, PAGE_FETCHES
+from transforms.windows import Window
+from warehouse import clickhouse
+from warehouse.ledger import projects, writeback
+from warehouse.ledger.tables import SCHEDULE
+
+KEY = dg.AssetKey(["backlinks", "current_state"])
+FRESH = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail_window=timedelta(hours=6))
+
+
+def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.Table]:
+    """Write a window's decided state. Returns (counts, the transitions and changes as rows for people)."""
+    occurrences = platform.datasets.read(OCCURRENCES, window)
+    fetches = latest_fetches(platform.datasets.read(PAGE_FETCHES, window))
+    counts: list[dict[str, int]] = []
+    news = []
+    for states in clickhouse.iter_edge_states(platform.clickhouse, window):
+        observations = clickhouse.read_observations(platform.clickhouse, observation_ids=states["observation_id"])
+        rules = projects.alert_rules(platform.ledger, pc.unique(states["project_id"]).to_pylist())
+        raised = alerts.raise_alerts(states=states, observations=observations, rules=rules)
+        mine = occurrences.filter(pc.is_in(occurrences["backlink_id"], pc.unique(states["backlink_id"])))
+        written = writeback.apply_batch(
+            platform.ledger,
+            writeback.WritebackBatch(
+                states=states,
+                observations=observations,
+                occurrences=mine,
+                schedule=schedule(platform, states, observations, fetches),
+                alert_events=raised.events,
+                deliveries=raised.deliveries,
+            ),
+            now=platform.clock.now(),
+        )
+        here = pl.from_arrow(states)
+        assert isinstance(here, pl.DataFrame)
+        changed = here.filter((pl.col("event") != "none") | (pl.col("changes").list.len() > 0))
+        events = Counter(changed["event"].to_list())
+        counts.append(
+            {
+                "rows": states.num_rows,
+                **{event: events.get(event, 0) for event in ("new", "lost", "recovered")},
+                "changes": int(changed["changes"].list.len().sum() or 0),
+                **written,
+            }
+        )
+        news.append(changed.select("backlink_id", "observed_at", "event", "changes", "state").to_arrow())
+    return due_sources.total(counts), pa.concat_tables(news) if news else pa.table({"event": pa.array([], pa.string())})
+
+
+def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetches: pa.Table) -> pa.Table:
+    """Next checks (`SCHEDULE`) of the edges whose newest observation is among the states."""
+    frames = [
+        pl.from_arrow(table)
+        for table in (
+            states.filter(states["is_latest"]),
+            observations.select(["observation_id", "source_url_id", "evidence", "evidence_reason"]),
+            writeback.read_intervals(platform.ledger, pc.unique(states["backlink_id"])).drop(["source_url_id", "misses"]),
+            fetches.select(["source_url_id", "retry_after_s"]),
+        )
+    ]
+    latest, observed, intervals, answers = frames
+    assert isinstance(latest, pl.DataFrame)
+    edges = (
+        latest.join(observed, on="observation_id")  # type: ignore[arg-type]
+        .join(intervals, on="backlink_id")  # type: ignore[arg-type]
+        .join(answers, on="source_url_id", how="left")  # type: ignore[arg-type]
+        .with_columns(
+            consecutive_failures=pl.col("consecutive_source_failures"),
+            interval_s=pl.col("recrawl_interval_seconds"),
+            change_interval_s=pl.col("change_interval_ema_s"),
+        )
+    )
+    checks = recheck.next_checks(edges, now=platform.clock.now(), window_length=platform.window_length)
+    return SCHEDULE.conform(checks.select(SCHEDULE.columns).to_arrow())
+
+
+def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=KEY, deps=[dg.AssetKey(["marts", "edge_states"]), link_observations.KEY], partitions_def=partitions,
+        group_name="state", kinds={"mysql"}, pool="write_back", freshness_policy=FRESH,
+    )  # fmt: skip
+    def current_state(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:
+        """MySQL follows: each edge's current state, its alerts, and when it is checked next."""
+        counts, news = zip(*(write_back(platform, window) for window in windows(context, platform)), strict=True)
+        changed = pa.concat_tables(news, promote_options="default")
+        return dg.MaterializeResult(
+            metadata={**due_sources.total(list(counts)), "transitions": tables.count_table(changed, ["event"])}
+        )
+
+    return current_state

@@ -1,0 +1,147 @@
+"""`backlinks demo`: the whole flow on a scripted web, judged against its ground truth. Here: how it is shown. Not here:
+the play (`orchestration.demo.play`)."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from orchestration.settings import Settings
+from transforms.errors import PermanentError
+
+
+class DemoDisagrees(PermanentError):
+    """What was reported is not what is true."""
+
+
+def demo(
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="start Dagster's webserver and daemon on the demo at the end")] = True,
+) -> None:
+    """Import two files, run seven windows over 68 scripted hosts, compare every state and event with the truth."""
+    from orchestration import flow, resources
+    from orchestration.cli.stack import dagster_processes, progress
+    from orchestration.demo import play as plays
+    from orchestration.demo.scenario import WINDOWS
+    from warehouse.local import stack
+    from warehouse.local.paths import StackFolder
+
+    console = Console()
+    settings = Settings()
+    began = time.monotonic()
+    folder = StackFolder.of(settings.stack).root / "demo"
+    console.rule("[bold]1  the stores")
+    with progress() as report:
+        stack.up(settings.stack, settings.ledger, settings.clickhouse, parts=["mysql", "clickhouse"], report=report)
+        stack.down(StackFolder(folder), timeout_s=settings.stack.stop_timeout_s, report=report)
+    ready = time.monotonic()
+    play = plays.start(settings, folder, detach=True)
+    console.rule(f"[bold]2  a web of {len(play.scenario.hosts)} hosts, two customers, two files")
+    plays.import_files(play)
+    console.print(_imports(play))
+    console.rule(f"[bold]3  {WINDOWS} windows, two logical hours apart")
+    with flow.instance(play.settings) as instance, console.status("window 0") as status:
+        table = _windows_table()
+        for window in plays.run_windows(play, on=instance, progress=status.update):
+            _add_window(table, window)
+            console.print(f"  {window.window.key}: {window.total('page_fetches', 'sources')} pages, "
+                          f"{window.total('current_state', 'alert_events')} alerts")  # fmt: skip
+    console.print(table)
+    console.rule("[bold]4  the verdict")
+    platform = resources.platform(play.at(WINDOWS - 1))
+    try:
+        verdict = plays.judge(play, platform)
+        console.print(_changes(play, plays, platform))
+    finally:
+        platform.close()
+    console.print(verdict.events_table())
+    console.print(verdict.aspects_table())
+    if not verdict.ok:
+        console.print(verdict.differences_table())
+    if ui:
+        with progress() as report:
+            stack.up(
+                play.settings.stack, settings.ledger, settings.clickhouse,
+                processes=dagster_processes(play.settings, environment={"BACKLINKS_ENV_FILE": str(play.env_file)}),
+                parts=["dagster-webserver", "dagster-daemon"], report=report,
+            )  # fmt: skip
+    total, stores = time.monotonic() - began, ready - began
+    console.print(_where_next(play, ui, total, stores))
+    if not verdict.ok:
+        raise DemoDisagrees(
+            f"{len(verdict.differences)} of {sum(verdict.judged.values())} judgements differ from the ground truth, "
+            f"{len(verdict.false_losses)} of them false losses"
+        )
+
+
+def _imports(play) -> Table:  # type: ignore[no-untyped-def]
+    table = Table("project", "file", "format", title="Imported", title_justify="left")
+    for heading in ("rows", "accepted", "duplicate", "invalid"):
+        table.add_column(heading, justify="right")
+    for export, report in zip(play.exports.values(), play.imports, strict=True):
+        counts = report.counts
+        table.add_row(
+            report.project.name, export.path.name, f"{report.layout.label}, {report.encoding}",
+            *(str(number) for number in (counts.rows, counts.accepted, counts.duplicate, counts.invalid)),
+        )  # fmt: skip
+    return table
+
+
+def _windows_table() -> Table:
+    table = Table("window", title="What each window did", title_justify="left")
+    for heading in ("pages", "304", "wire kB", "edges", "found", "missing", "none", "new edges", "NEW", "LOST", "RECOVERED", "changes", "alerts"):
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _add_window(table: Table, window) -> None:  # type: ignore[no-untyped-def]
+    pages = window.total("page_fetches", "sources")
+    table.add_row(
+        window.window.key,
+        str(pages),
+        str(window.total("page_fetches", "not_modified")),
+        f"{window.total('page_fetches', 'wire_bytes') / 1000:,.0f}",
+        *(str(window.total("link_observations", name)) for name in ("edges", "found", "missing", "none", "discovered")),
+        *(str(window.total("current_state", name)) for name in ("new", "lost", "recovered", "changes", "alert_events")),
+    )
+
+
+def _changes(play, plays, platform) -> Table:  # type: ignore[no-untyped-def]
+    """Every event but NEW, and every property change: what a link manager reads first."""
+    from orchestration.demo.scenario import WINDOWS
+
+    table = Table("window", "project", "source", "target", "event", "why", title="What changed", title_justify="left")
+    colours = {"lost": "red", "recovered": "green"}
+    rows = [
+        row for row in plays.edge_rows(play, platform, range(WINDOWS)) if row["event"] in colours or row["changes"]
+    ]
+    for row in sorted(rows, key=lambda row: (row["window"], row["project"], row["source_url"])):
+        event = row["event"].upper() if row["event"] in colours else ", ".join(row["changes"])
+        table.add_row(
+            str(row["window"]), row["project"], row["source_url"].removeprefix("http://"),
+            row["target_url"].removeprefix("http://"), event, row["evidence_reason"], style=colours.get(row["event"]),
+        )  # fmt: skip
+    return table
+
+
+def _where_next(play, ui: bool, total: float, stores: float) -> Panel:  # type: ignore[no-untyped-def]
+    use = f"BACKLINKS_ENV_FILE={play.env_file}"
+    edge = next(edge for edge in play.scenario.edges if any(truth.event == "lost" for truth in edge.truth.values()))
+    lines = [
+        f"{total:.0f} s in all, {stores:.0f} s of them for the stores (the first time they are downloaded).",
+        "",
+        *([f"Dagster   http://127.0.0.1:{play.settings.stack.dagster_port}/asset-groups", ""] if ui else []),
+        f"Evidence  {use} .venv/bin/backlinks explain {edge.source} {edge.target}",
+        f"State     {use} .venv/bin/backlinks status",
+        f"SQL       curl -u {play.settings.clickhouse.user}:{play.settings.clickhouse.password.get_secret_value()} "
+        f"'http://127.0.0.1:{play.settings.clickhouse.port}/?database={play.settings.clickhouse.database}' "
+        f"-d 'SELECT * FROM transitions FORMAT PrettyCompact'",
+        f"Files     {play.folder}/objects/datasets (Parquet), …/snapshots (zstd), {play.folder}/files (what was imported)",
+        "Yours     .venv/bin/backlinks check FILE --target example.com",
+        "Stop      make down",
+    ]
+    return Panel("\n".join(lines), title="where to look next", title_align="left")
