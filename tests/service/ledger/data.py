@@ -51,8 +51,8 @@ def scene(
     project = projects.ensure_project(ledger, tenant_id=owner, name=f"project {tag}", now=now)
     (rule,) = projects.add_targets(ledger, project.id, [projects.TargetSpec("domain", f"https://target-{tag}.com/")], now=now)
     made = Scene(ledger, owner, project, rule)
-    made.source_ids = url_ids(ledger, [f"https://{host or f'blog{n}-{tag}.org'}/page/{n}" for n in range(sources)])
-    made.target_ids = url_ids(ledger, [f"https://target-{tag}.com/{n}" for n in range(sources)])
+    made.source_ids = sorted(url_ids(ledger, [f"https://{host or f'blog{n}-{tag}.org'}/page/{n}" for n in range(sources)]))
+    made.target_ids = sorted(url_ids(ledger, [f"https://target-{tag}.com/{n}" for n in range(sources)]))
     made.backlink_ids = register(made, list(zip(made.source_ids, made.target_ids, strict=True)), due_now=due_now, now=now)
     return made
 
