@@ -252,12 +252,13 @@ def test_resets(scripted_web: ScriptedWeb) -> None:
             read(connection)
 
 
-def test_the_second_attempt_of_a_window_is_answered(scripted_web_server: ScriptedWeb, tmp_path: Path) -> None:
+def test_the_second_attempt_of_a_window_is_answered(tmp_path: Path) -> None:
     with running_web(tmp_path, window=3) as web:
         with closing(raw(web, "flaky-wifi.test", "/map")) as connection, pytest.raises(ConnectionResetError):
             connection.recv(1)
         with closing(raw(web, "flaky-wifi.test", "/map")) as connection:
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        assert [request["status"] for request in web.requests()] == [0, 200]
 
 
 def test_huge(scripted_web: ScriptedWeb, client: httpx2.Client) -> None:
