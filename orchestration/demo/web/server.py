@@ -109,7 +109,7 @@ class Web:
         if self.scenario is None:
             return
         gzip_bomb_bytes()
-        for (name, path), _ in self.scenario.pages.items():
+        for name, path in self.scenario.pages:
             for window in range(WINDOWS):
                 said = self.site(name, path, window)
                 encode(said.body, self.hosts[name].encoding)
