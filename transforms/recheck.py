@@ -188,8 +188,8 @@ def projected_coverage(
 
     `hosts`: `host`, `sources` (pages that need a check a week), `gap_s` (seconds between requests that the host, its
     robots.txt or an operator allows), `in_flight` (requests at once). Adds `capacity` (sources a week, when
-    `busy_share` of the time is used and a source takes `requests_per_source` with redirects and robots), `days_needed`, `covered`
-    (0 to 1) and `is_short`; the shortest first.
+    `busy_share` of the time is used and a source takes `requests_per_source` with redirects and robots),
+    `days_needed`, `covered` (0 to 1) and `is_short`; the shortest first.
     """
     per_second = pl.col("in_flight").clip(1) / pl.col("gap_s").clip(0.001)
     capacity = (LONGEST.total_seconds() * busy_share / requests_per_source * per_second).floor()

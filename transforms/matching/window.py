@@ -28,6 +28,13 @@ ROWS_PER_SLICE = 400_000
 """Expected edges plus links of a slice: about 1 GB at the peak."""
 
 
+_LINK_COLUMNS = [
+    "source_url_id", "manifest_id", "position", "kind", "identity", "identity_hash", "host", "registrable_domain",
+    "anchor_text", "is_image", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "placement", "locator",
+    "occurrence_key",
+]  # fmt: skip
+
+
 @dataclass
 class MatchResult:
     observations: pa.Table
@@ -104,7 +111,7 @@ def match_slices(
 ) -> Iterator[MatchResult]:
     """`match_window`, one result per slice of sources: for windows whose observations should not be held at once."""
     expected = EXPECTED_EDGES.conform(expected)
-    links = LINK_MANIFESTS.conform(links)
+    links = _needed(links)
     sources = source_evidence(fetches, pages, _prior_links(due))
     health = (
         _frame(target_health)
@@ -163,6 +170,14 @@ def observe_discovered(
         link_redirects=link_redirects,
         discover=False,
     )
+
+
+def _needed(links: pa.Table) -> pa.Table:
+    """The columns of `LINK_MANIFESTS` that matching reads; the raw spellings stay behind."""
+    missing = [name for name in _LINK_COLUMNS if name not in links.column_names]
+    if missing:
+        raise ValueError(f"dataset {LINK_MANIFESTS.name}: columns are missing: {', '.join(missing)}")
+    return links.select(_LINK_COLUMNS)
 
 
 def _ranges(expected: pa.Table, links: pa.Table, rows_per_slice: int) -> list[tuple[int | None, int | None]]:

@@ -328,7 +328,7 @@ def test_imports_are_spread_evenly_and_alike_each_time() -> None:
 
 def test_projected_coverage_names_the_hosts_that_cannot_be_reached() -> None:
     hosts = pl.DataFrame(
-        {"host": ["slow", "fine", "giant", "idle"], "sources": [50_000, 100, 1_000_000, 0], 
+        {"host": ["slow", "fine", "giant", "idle"], "sources": [50_000, 100, 1_000_000, 0],
          "gap_s": [30.0, 30.0, 1.0, 1.0],
          "in_flight": [1, 1, 2, 1]}
     )  # fmt: skip
