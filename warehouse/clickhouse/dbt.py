@@ -2,7 +2,8 @@
 
 Here: the arguments (a pure function), the environment, and a run with its outcome in one sentence. Not here: the
 models, Dagster's assets over the manifest. Nothing is written into the checkout: target/ and logs/ go to the stack
-folder. The password travels in an environment variable that dbt keeps out of its logs and its manifest, never on a command line.
+folder. The password travels in an environment variable that dbt keeps out of its logs and its manifest, never on a
+command line.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,16 +50,20 @@ class DbtReport:
 
 def dbt_arguments(
     command: str, window: Window | tuple[datetime, datetime] | None = None, select: Sequence[str] | str | None = None,
-    *, full_refresh: bool = False,
+    *, full_refresh: bool = False, variables: Mapping[str, Any] | None = None,
 ) -> list[str]:  # fmt: skip
     """Arguments of dbt for a command and a window: pure, no paths of this machine, no secrets.
 
     `window` may be a pair (start, end): a range run folds all its windows at once. Without one every window is folded.
+    `variables`: other vars of dbt_project.yml.
     """
     arguments = [command]
+    values = dict(variables or {})
     if window is not None:
         start, end = (window.start, window.end) if isinstance(window, Window) else window
-        arguments += ["--vars", json.dumps({"window_start": _literal(start), "window_end": _literal(end)})]
+        values |= {"window_start": _literal(start), "window_end": _literal(end)}
+    if values:
+        arguments += ["--vars", json.dumps(values)]
     if select:
         arguments += ["--select", *([select] if isinstance(select, str) else select)]
     if full_refresh:
@@ -106,13 +111,16 @@ def run_dbt(
     work: Path,
     command: str = "run",
     full_refresh: bool = False,
+    variables: Mapping[str, Any] | None = None,
 ) -> DbtReport:
     """Run models (`run`), tests (`test`) or both (`build`) for a window. Safe to repeat; one at a time per database.
 
     Raises `DbtFailed` naming the model or test that failed, `TransientError` when ClickHouse does not answer.
     """
     prepare_manifest(settings, work)
-    return _invoke(settings, work, dbt_arguments(command, window, select, full_refresh=full_refresh))
+    return _invoke(
+        settings, work, dbt_arguments(command, window, select, full_refresh=full_refresh, variables=variables)
+    )
 
 
 def _invoke(settings: ClickHouseSettings, work: Path, arguments: list[str]) -> DbtReport:
