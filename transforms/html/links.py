@@ -1,0 +1,184 @@
+"""The links of a parsed page. Here: which elements link, and one row for each. Not here: the page row (`page`).
+
+`a[href]` and `area[href]` are what a browser with scripts off lets a person follow (SVG's `a` included; its `xlink:href`
+is not matched by `[href]` and is kept apart as kind `svg_xlink`). Template content, comments, scripts and text areas are no
+elements of the document; `noscript` is, when scripts are off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from selectolax.lexbor import LexborNode
+
+from transforms.html.context import Context, Contexts, locator, placement_name
+from transforms.html.headers import HeaderLink, refresh_target
+from transforms.html.limits import ParseLimits
+from transforms.html.resolver import Resolver
+from transforms.html.text import hides, rendered
+
+LINK_COLUMNS = (
+    "position", "kind", "raw_href", "resolved", "identity", "identity_hash", "refusal", "host", "registrable_domain",
+    "anchor_text", "anchor_raw", "is_image", "rel", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "placement", "is_hidden",
+    "locator", "occurrence_key",
+)  # fmt: skip
+"""Columns of `LINK_MANIFESTS` that a page decides by itself, in the order of the row tuples."""
+
+SELECTOR = "a,area,link,meta,base,iframe,frame,form,title"
+_REL_SPLIT = re.compile(r"[\t\n\f\r ,]+")
+_NO_REL: tuple[str, ...] = ()
+_REL_KINDS = (("canonical", "canonical"), ("alternate", "alternate"))
+
+
+@dataclass
+class LinkRows:
+    """Rows of one page's links, as tuples in `LINK_COLUMNS` order."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    is_cut: bool = False
+    clickable: int = 0
+    """a[href] and area[href]"""
+
+    def dicts(self) -> list[dict[str, Any]]:
+        return [dict(zip(LINK_COLUMNS, row, strict=True)) for row in self.rows]
+
+
+def rel_tokens(value: str | None) -> tuple[str, ...]:
+    """The set of link types: lower case, unique, in order; separated by white space and, as found in the wild, commas."""
+    if not value:
+        return _NO_REL
+    lowered = value.lower()
+    if lowered.isalpha():
+        return (lowered,)
+    return tuple(dict.fromkeys(token for token in _REL_SPLIT.split(lowered) if token))
+
+
+class LinkCollector:
+    """Turns elements into rows. One per page."""
+
+    def __init__(self, resolver: Resolver, page_follow: str, limits: ParseLimits) -> None:
+        self._resolver = resolver
+        self._page_follow = page_follow
+        self._limits = limits
+        self._contexts = Contexts()
+        self._nth: dict[tuple[str, ...], int] = {}
+        self._resolved: dict[str, Any] = {}
+        self.links = LinkRows()
+
+    def clickable(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> None:
+        """An `a` or `area`; without an href it is no link."""
+        if "href" in attributes:
+            raw, kind = attributes["href"] or "", tag
+            self.links.clickable += 1
+        elif "xlink:href" in attributes:
+            raw, kind = attributes["xlink:href"] or "", "svg_xlink"
+        else:
+            return
+        if tag == "area":
+            text = raw_text = attributes.get("alt") or ""
+            is_image = True
+        else:
+            text, is_image = rendered(node)
+            raw_text = text if is_image else node.text()
+        self._add(kind, raw, text, raw_text, is_image, attributes, node)
+
+    def element(self, kind: str, raw: str, node: LexborNode, attributes: dict[str, str | None], text: str = "") -> None:
+        """A link of another kind: frame, form, link element or meta refresh."""
+        self._add(kind, raw, text, text, False, attributes, node)
+
+    def header(self, kind: str, raw: str, rel: tuple[str, ...], text: str, resolver: Resolver) -> None:
+        """A link that an HTTP header carries; resolved against the document's URL, not the page's base."""
+        if len(self.links.rows) >= self._limits.max_links:
+            self.links.is_cut = True
+            return
+        self._row(kind, raw, text, text, False, rel, "unknown", False, kind, resolver(raw))
+
+    def _add(
+        self,
+        kind: str,
+        raw: str,
+        text: str,
+        raw_text: str,
+        is_image: bool,
+        attributes: dict[str, str | None],
+        node: LexborNode,
+    ) -> None:
+        if len(self.links.rows) >= self._limits.max_links:
+            self.links.is_cut = True
+            return
+        context: Context = self._contexts.of(node.parent)
+        hidden = context.is_hidden or hides(attributes) or attributes.get("aria-hidden") == "true"
+        found = self._resolved.get(raw)
+        if found is None:
+            found = self._resolved[raw] = self._resolver(raw)
+        rel = rel_tokens(attributes.get("rel")) if "rel" in attributes else _NO_REL
+        self._row(
+            kind,
+            raw,
+            text,
+            raw_text,
+            is_image,
+            rel,
+            placement_name(context),
+            hidden,
+            locator(context, node.tag or ""),
+            found,
+        )
+
+    def _row(
+        self, kind: str, raw: str, text: str, raw_text: str, is_image: bool, rel: tuple[str, ...], placement: str, hidden: bool,
+        path: str, found: Any,
+    ) -> None:  # fmt: skip
+        limit = self._limits.max_anchor_chars
+        if len(raw_text) > limit:
+            text, raw_text = text[:limit], raw_text[:limit]
+        nofollow = "nofollow" in rel
+        same = (kind, found[1] or raw, text, placement, path)
+        nth = self._nth.get(same, 0)
+        self._nth[same] = nth + 1
+        key = hashlib.sha256("\0".join((*same, str(nth))).encode("utf-8", "surrogatepass")).digest()
+        rows = self.links.rows
+        rows.append((
+            len(rows), kind, raw, *found, text, raw_text, is_image, rel, nofollow, "ugc" in rel, "sponsored" in rel,
+            "nofollow_link" if nofollow else self._page_follow, placement, hidden, path, key,
+        ))  # fmt: skip
+
+
+def collect_element(collector: LinkCollector, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> None:
+    """Rows of one element that is neither `a` nor `area`."""
+    if tag == "link":
+        if "href" in attributes:
+            rel = rel_tokens(attributes.get("rel"))
+            for token, kind in _REL_KINDS:
+                if token in rel and not (kind == "alternate" and "stylesheet" in rel):
+                    text = attributes.get("title") or attributes.get("hreflang") or ""
+                    collector.element(kind, attributes["href"] or "", node, attributes, text)
+    elif tag == "meta":
+        if (attributes.get("http-equiv") or "").lower() == "refresh":
+            refresh = refresh_target(attributes.get("content") or "")
+            if refresh is not None:
+                collector.element("meta_refresh", refresh[1], node, attributes)
+    elif tag in ("iframe", "frame"):
+        if "src" in attributes and "srcdoc" not in attributes:
+            collector.element("frame", attributes["src"] or "", node, attributes, attributes.get("title") or "")
+    elif tag == "form" and "action" in attributes:
+        collector.element("form", attributes["action"] or "", node, attributes)
+
+
+def collect_headers(collector: LinkCollector, links: list[HeaderLink], refresh: str | None, resolver: Resolver) -> None:
+    """Rows of the response's headers, after those of the document."""
+    for link in links:
+        collector.header(
+            "link_header",
+            link.target,
+            link.rel,
+            link.parameters.get("title*", link.parameters.get("title", "")),
+            resolver,
+        )
+    if refresh is not None:
+        target = refresh_target(refresh)
+        if target is not None:
+            collector.header("http_refresh", target[1], _NO_REL, "", resolver)
