@@ -51,12 +51,19 @@ class Claim:
     exceed a quota or `max_sources`: coverage debt · skipped: sources that another claim was holding."""
 
 
-class _QuotaMoved(Exception):  # noqa: N818 - a signal, never seen outside
+class _QuotaMoved(Exception):
     """Another shard used up a tenant's quota while we planned."""
 
 
 def claim_due(
-    ledger: Ledger, *, window: Window, shard: int, shards: int, now: datetime, owner: str, limits: ClaimLimits | None = None
+    ledger: Ledger,
+    *,
+    window: Window,
+    shard: int,
+    shards: int,
+    now: datetime,
+    owner: str,
+    limits: ClaimLimits | None = None,
 ) -> Claim:
     """Claim what falls due before the window's end on the shard's hosts, and return all that the window has claimed.
 
@@ -79,7 +86,9 @@ def claim_due(
     }
     new = skipped = 0
     for _ in range(_REPLANS):
-        plan = _plan(ledger, buckets, params, limits.max_sources if limits.max_sources is None else limits.max_sources - new)
+        plan = _plan(
+            ledger, buckets, params, limits.max_sources if limits.max_sources is None else limits.max_sources - new
+        )
         try:
             for start in range(0, plan.sources.len(), limits.batch):
                 batch = plan.sources.slice(start, limits.batch)
@@ -153,13 +162,18 @@ def fair_share(candidates: pl.DataFrame, quotas: pl.DataFrame, capacity: int | N
     ).with_columns(rank=pl.int_range(pl.len()).over("tenant_id"))
     demand = ranked.group_by("tenant_id").len("demand").join(quotas, on="tenant_id", how="left")
     demand = demand.with_columns(
-        pl.col("weight").fill_null(1).clip(1), pl.min_horizontal("demand", pl.col("allowance").clip(0)).fill_null(pl.col("demand")).alias("demand")
+        pl.col("weight").fill_null(1).clip(1),
+        pl.min_horizontal("demand", pl.col("allowance").clip(0)).fill_null(pl.col("demand")).alias("demand"),
     )
     if capacity is not None and demand["demand"].sum() > capacity:
         demand = _share_out(demand, max(capacity, 0))
     else:
         demand = demand.with_columns(share=pl.col("demand"))
-    return ranked.join(demand.select("tenant_id", "share"), on="tenant_id").filter(pl.col("rank") < pl.col("share")).drop("rank", "share")
+    return (
+        ranked.join(demand.select("tenant_id", "share"), on="tenant_id")
+        .filter(pl.col("rank") < pl.col("share"))
+        .drop("rank", "share")
+    )
 
 
 def _share_out(demand: pl.DataFrame, capacity: int) -> pl.DataFrame:
@@ -223,9 +237,17 @@ _CONSUMERS = pa.schema(
 def _read(tx: Transaction, buckets: list[int], params: dict) -> tuple[pa.Table, pa.Table]:
     expected = tx.table(_in(query("claims/expected"), buckets), EXPECTED_EDGES.schema, params)
     due = tx.table(_in(query("claims/due"), buckets), DUE_SOURCES.schema, params)
-    edges = pl.DataFrame({"source_url_id": pl.from_arrow(expected["source_url_id"])}).group_by("source_url_id").len("edges")
-    counted = pl.DataFrame({"source_url_id": pl.from_arrow(due["source_url_id"])}).join(edges, on="source_url_id", how="left", maintain_order="left")
-    due = due.set_column(due.column_names.index("edges"), DUE_SOURCES.schema.field("edges"), counted["edges"].fill_null(0).cast(pl.UInt32).to_arrow())
+    edges = (
+        pl.DataFrame({"source_url_id": pl.from_arrow(expected["source_url_id"])}).group_by("source_url_id").len("edges")
+    )
+    counted = pl.DataFrame({"source_url_id": pl.from_arrow(due["source_url_id"])}).join(
+        edges, on="source_url_id", how="left", maintain_order="left"
+    )
+    due = due.set_column(
+        due.column_names.index("edges"),
+        DUE_SOURCES.schema.field("edges"),
+        counted["edges"].fill_null(0).cast(pl.UInt32).to_arrow(),
+    )
     return due.filter(counted["edges"].is_not_null().to_arrow()), expected
 
 

@@ -11,5 +11,7 @@ class LedgerSettings(BaseModel):
     user: str = "backlinks"
     password: SecretStr = SecretStr("backlinks-local")
     database: str = Field("backlinks", pattern=r"^[A-Za-z0-9_]{1,64}$")
-    identity_database: str = Field("backlinks_identity", pattern=r"^[A-Za-z0-9_]{1,64}$", description="schema of the identity tables")
+    identity_database: str = Field(
+        "backlinks_identity", pattern=r"^[A-Za-z0-9_]{1,64}$", description="schema of the identity tables"
+    )
     connect_timeout_s: float = 5.0

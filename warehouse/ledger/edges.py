@@ -73,7 +73,13 @@ def _register_urls(ledger: Ledger, urls: pa.Table) -> pa.Array:
     staged = staged.cast(pa.schema([_narrow(field) for field in staged.schema]))
 
     def work(tx: Transaction) -> pa.Table:
-        tx.stage("stage_urls", staged, key=["url_hash"], index=["host"], types={"host": _HOST, "registrable_domain": _HOST, "public_suffix": _HOST})
+        tx.stage(
+            "stage_urls",
+            staged,
+            key=["url_hash"],
+            index=["host"],
+            types={"host": _HOST, "registrable_domain": _HOST, "public_suffix": _HOST},
+        )
         for statement in script("edges/register_urls"):
             tx.execute(statement, {"version": NORMALIZATION_VERSION})
         return tx.table(query("edges/url_ids"), _IDS)
@@ -95,14 +101,14 @@ def _narrow(field: pa.Field) -> pa.Field:
     return field.with_type(pa.string())
 
 
-def _register_edges(ledger: Ledger, edges: pa.Table, source: str, provider: str | None, due_now: bool, now: datetime) -> pa.Table:
+def _register_edges(
+    ledger: Ledger, edges: pa.Table, source: str, provider: str | None, due_now: bool, now: datetime
+) -> pa.Table:
     frame = pl.from_arrow(edges)
     assert isinstance(frame, pl.DataFrame)
     identity = ["project_id", "source_url_id", "target_url_id"]
     first = frame.select(pl.struct(identity).is_first_distinct().alias("first"))["first"]
-    unique = edges.filter(first.to_arrow()).append_column(
-        "backlink_id", pa.nulls(int(first.sum()), pa.uint64())
-    )
+    unique = edges.filter(first.to_arrow()).append_column("backlink_id", pa.nulls(int(first.sum()), pa.uint64()))
     params = {"source": source, "provider": provider, "due_now": due_now, "now": now, "profile": FETCH_PROFILE}
 
     def work(tx: Transaction) -> pa.Table:

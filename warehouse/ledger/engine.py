@@ -111,7 +111,15 @@ class Transaction:
                 batches.append(pa.record_batch(arrays, schema=schema))
         return pa.Table.from_batches(batches, schema=schema)
 
-    def stage(self, name: str, table: pa.Table, *, key: Sequence[str] = (), index: Sequence[str] = (), types: Mapping[str, str] | None = None) -> int:
+    def stage(
+        self,
+        name: str,
+        table: pa.Table,
+        *,
+        key: Sequence[str] = (),
+        index: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
+    ) -> int:
         """The rows of an Arrow table as the session's temporary table `name` (replaces an earlier one).
 
         `key` is its primary key, `index` a further index, `types` overrides the MySQL type of a column. Types follow the
@@ -205,7 +213,12 @@ class Ledger:
         """`work` in a transaction, run again as a whole after a deadlock, a lock timeout, or a connection that broke before
         the commit was sent. Safe for work that gives the same result when it is run twice, as everything here does."""
         for attempt in stamina.retry_context(
-            on=(LedgerBusy, LedgerUnavailable), attempts=_ATTEMPTS, timeout=60.0, wait_initial=0.02, wait_max=2.0, wait_jitter=0.2
+            on=(LedgerBusy, LedgerUnavailable),
+            attempts=_ATTEMPTS,
+            timeout=60.0,
+            wait_initial=0.02,
+            wait_max=2.0,
+            wait_jitter=0.2,
         ):
             with attempt, self.transaction() as tx:
                 return work(tx)

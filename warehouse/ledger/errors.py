@@ -37,7 +37,9 @@ class LeaseHeld(TransientError):
 BUSY = frozenset({errorcode.ER_LOCK_DEADLOCK, errorcode.ER_LOCK_WAIT_TIMEOUT, 3572})
 """Deadlock, lock wait timeout, NOWAIT: the whole transaction may be run again."""
 
-_DOWN = frozenset({2000, 2002, 2003, 2005, 2006, 2012, 2013, 2014, 2055, 1053, 1077, 1079, 1080, 1152, 1159, 1160, 1161, 1317, 1927})
+_DOWN = frozenset(
+    {2000, 2002, 2003, 2005, 2006, 2012, 2013, 2014, 2055, 1053, 1077, 1079, 1080, 1152, 1159, 1160, 1161, 1317, 1927}
+)
 _READ_ONLY = frozenset({1290, 1792, 1836, 3989})
 _DISK = frozenset({3, 1021, 1026, 1114, 3019, 3675, 12916})
 _CONSTRAINT = frozenset({1048, 1062, 1169, 1216, 1217, 1264, 1265, 1366, 1406, 1451, 1452, 1557, 1586, 3819, 3105})
@@ -52,21 +54,35 @@ def translate(error: mysql.connector.Error, settings: LedgerSettings) -> Backlin
     if number in BUSY:
         return LedgerBusy(f"MySQL at {at} gave up waiting for a lock ({text}); running it again may help")
     if number == errorcode.ER_ACCESS_DENIED_ERROR:
-        return LedgerRefused(f"MySQL at {at} refused user {settings.user!r}: the password is wrong; set BACKLINKS_LEDGER__USER and BACKLINKS_LEDGER__PASSWORD")
+        return LedgerRefused(
+            f"MySQL at {at} refused user {settings.user!r}: the password is wrong; set BACKLINKS_LEDGER__USER and BACKLINKS_LEDGER__PASSWORD"
+        )
     if number == errorcode.ER_BAD_DB_ERROR:
-        return LedgerRefused(f"MySQL at {at} has no database {settings.database!r}: migrate the ledger first, or set BACKLINKS_LEDGER__DATABASE")
+        return LedgerRefused(
+            f"MySQL at {at} has no database {settings.database!r}: migrate the ledger first, or set BACKLINKS_LEDGER__DATABASE"
+        )
     if number in (errorcode.ER_DBACCESS_DENIED_ERROR, errorcode.ER_TABLEACCESS_DENIED_ERROR, 1227):
-        return LedgerRefused(f"MySQL at {at} lets user {settings.user!r} in, but not do this ({text}); grant it the rights on {settings.database!r} and {settings.identity_database!r}")
+        return LedgerRefused(
+            f"MySQL at {at} lets user {settings.user!r} in, but not do this ({text}); grant it the rights on {settings.database!r} and {settings.identity_database!r}"
+        )
     if number == errorcode.ER_NO_SUCH_TABLE or number == 1054:
-        return LedgerRefused(f"the ledger {settings.database!r} at {at} is not migrated to this version ({text}): migrate it first")
+        return LedgerRefused(
+            f"the ledger {settings.database!r} at {at} is not migrated to this version ({text}): migrate it first"
+        )
     if number in _DISK:
-        return LedgerRefused(f"MySQL at {at} has no room left on its disk ({text}): free some, then run again; nothing was half-written")
+        return LedgerRefused(
+            f"MySQL at {at} has no room left on its disk ({text}): free some, then run again; nothing was half-written"
+        )
     if number in (1040, 1203, 1226):
         return LedgerUnavailable(f"MySQL at {at} has no connection left ({text}); running it again later may help")
     if number in _READ_ONLY:
-        return LedgerUnavailable(f"MySQL at {at} is read-only now ({text}): it is failing over, or the wrong server is set")
+        return LedgerUnavailable(
+            f"MySQL at {at} is read-only now ({text}): it is failing over, or the wrong server is set"
+        )
     if number in _CONSTRAINT:
         return LedgerConstraint(f"the ledger refused a row: {text}")
     if number in _DOWN or isinstance(error, (mysql.connector.InterfaceError, mysql.connector.OperationalError)):
-        return LedgerUnavailable(f"MySQL at {at} does not answer ({text}): start it (`make up`) or set BACKLINKS_LEDGER__HOST and BACKLINKS_LEDGER__PORT")
+        return LedgerUnavailable(
+            f"MySQL at {at} does not answer ({text}): start it (`make up`) or set BACKLINKS_LEDGER__HOST and BACKLINKS_LEDGER__PORT"
+        )
     return LedgerRefused(f"MySQL at {at} refused a statement: {text} (error {number})")

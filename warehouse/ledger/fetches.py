@@ -64,7 +64,12 @@ def reserve_snapshots(ledger: Ledger, snapshots: Sequence[Stored], *, now: datet
 
 
 def commit_fetches(
-    ledger: Ledger, results: pa.Table, stored: Sequence[Stored] = (), *, lease: Lease | None = None, retention: timedelta = RETENTION
+    ledger: Ledger,
+    results: pa.Table,
+    stored: Sequence[Stored] = (),
+    *,
+    lease: Lease | None = None,
+    retention: timedelta = RETENTION,
 ) -> int:
     """Commit outcomes (`PAGE_FETCHES`) and the snapshots they stand on, one transaction per batch. Returns how many jobs
     changed.
@@ -111,7 +116,9 @@ def _rows(batch: pa.Table) -> pa.Table:
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     newest = frame.sort("fetched_at", "attempt").unique("fetch_job_id", keep="last", maintain_order=True)
-    headers = pl.struct("x_robots_tag", "link_header", "refresh_header", "retry_after_s", "warnings").struct.json_encode()
+    headers = pl.struct(
+        "x_robots_tag", "link_header", "refresh_header", "retry_after_s", "warnings"
+    ).struct.json_encode()
     table = newest.select(
         "fetch_job_id",
         "source_url_id",

@@ -17,7 +17,13 @@ BATCH = 10_000
 
 
 def start_run(
-    ledger: Ledger, project_id: bytes, *, provider: str, now: datetime, file_name: str | None = None, file_format: str | None = None
+    ledger: Ledger,
+    project_id: bytes,
+    *,
+    provider: str,
+    now: datetime,
+    file_name: str | None = None,
+    file_format: str | None = None,
 ) -> bytes:
     """Open an import of a file or provider into a project. Returns `import_runs.id`. Raises `PermanentError` when there
     is no such project."""
@@ -42,7 +48,9 @@ def record_items(ledger: Ledger, import_run_id: bytes, items: pa.Table) -> None:
         batch = items.slice(start, BATCH)
 
         def work(tx: Transaction, batch: pa.Table = batch) -> None:
-            tx.stage("stage_items", batch, key=["line_number"], types={"result": "VARCHAR(16)", "reason": "VARCHAR(64)"})
+            tx.stage(
+                "stage_items", batch, key=["line_number"], types={"result": "VARCHAR(16)", "reason": "VARCHAR(64)"}
+            )
             tx.execute(query("imports/items"), {"id": import_run_id})
 
         ledger.run(work)
@@ -68,26 +76,30 @@ def finish_run(
         )
     status = "completed" if error is None else "partial" if accepted else "failed"
     changed = ledger.run(
-        lambda tx: tx.row("SELECT id FROM import_runs WHERE id = %(id)s FOR UPDATE", {"id": import_run_id})
-        and tx.execute(
-            query("imports/finish"),
-            {
-                "id": import_run_id,
-                "status": status,
-                "received": received,
-                "accepted": accepted,
-                "duplicate": duplicate,
-                "invalid": invalid,
-                "error": None if error is None else error[:1024],
-                "now": now,
-            },
+        lambda tx: (
+            tx.row("SELECT id FROM import_runs WHERE id = %(id)s FOR UPDATE", {"id": import_run_id})
+            and tx.execute(
+                query("imports/finish"),
+                {
+                    "id": import_run_id,
+                    "status": status,
+                    "received": received,
+                    "accepted": accepted,
+                    "duplicate": duplicate,
+                    "invalid": invalid,
+                    "error": None if error is None else error[:1024],
+                    "now": now,
+                },
+            )
         )
     )
     if changed is None:
         raise PermanentError(f"there is no import {import_run_id.hex()}")
 
 
-def run_items(ledger: Ledger, import_run_id: bytes, *, result: str | None = None, after_line: int = 0, limit: int = 10_000) -> pa.Table:
+def run_items(
+    ledger: Ledger, import_run_id: bytes, *, result: str | None = None, after_line: int = 0, limit: int = 10_000
+) -> pa.Table:
     """Recorded rows of an import in file order (`IMPORT_ITEMS`), a page at a time."""
     with ledger.transaction() as tx:
         return tx.table(

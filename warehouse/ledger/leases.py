@@ -75,7 +75,9 @@ def extend(ledger: Ledger, lease: Lease, *, now: datetime) -> None:
 def release(ledger: Ledger, lease: Lease) -> bool:
     """Give the shard back. False: somebody else owns it already, and nothing was changed. Safe to call twice."""
     try:
-        return bool(ledger.run(lambda tx: tx.execute(query("leases/release"), {"name": lease.name, "fence": lease.fence})))
+        return bool(
+            ledger.run(lambda tx: tx.execute(query("leases/release"), {"name": lease.name, "fence": lease.fence}))
+        )
     finally:
         _let_go(lease.holder)
 
@@ -98,10 +100,19 @@ def check_fence(tx: Transaction, lease: Lease, *, now: datetime | None = None) -
 
 # -- rows of queues ----------------------------------------------------------------------------------------------------
 
-QUEUES = ("page_fetch_jobs", "target_validation_jobs", "page_parse_results", "crawl_pages", "alert_deliveries", "transactional_outbox")
+QUEUES = (
+    "page_fetch_jobs",
+    "target_validation_jobs",
+    "page_parse_results",
+    "crawl_pages",
+    "alert_deliveries",
+    "transactional_outbox",
+)
 
 
-def claim_queue(ledger: Ledger, queue: str, *, owner: str, ttl_s: float, now: datetime, limit: int) -> tuple[str, list[int | bytes]]:
+def claim_queue(
+    ledger: Ledger, queue: str, *, owner: str, ttl_s: float, now: datetime, limit: int
+) -> tuple[str, list[int | bytes]]:
     """Lease up to `limit` rows of a queue that may be worked on at `now`: highest priority, then longest waiting.
 
     Rows that somebody else is looking at are skipped, not waited for. Returns the lease's token (kept in `lease_owner`,
@@ -140,7 +151,10 @@ def extend_queue(ledger: Ledger, queue: str, token: str, ids: list[int | bytes],
         _stage_ids(tx, ids)
         params = {"token": token, "until": now + timedelta(seconds=ttl_s)}
         held = "q.status = 'leased' AND q.lease_owner = %(token)s"
-        tx.execute(f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.leased_until = %(until)s WHERE {held}", params)  # noqa: S608
+        tx.execute(
+            f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.leased_until = %(until)s WHERE {held}",
+            params,
+        )  # noqa: S608
         row = tx.row(f"SELECT COUNT(*) FROM {queue} AS q JOIN stage_ids AS s ON q.id = s.id WHERE {held}", params)  # noqa: S608
         return int(row[0]) if row else 0
 
@@ -163,7 +177,9 @@ def return_queue(ledger: Ledger, queue: str, token: str, ids: list[int | bytes],
     return ledger.run(work)
 
 
-def recover_expired(ledger: Ledger, *, now: datetime, batch: int = RECOVERY_BATCH, max_attempts: int = MAX_ATTEMPTS) -> dict[str, tuple[int, int]]:
+def recover_expired(
+    ledger: Ledger, *, now: datetime, batch: int = RECOVERY_BATCH, max_attempts: int = MAX_ATTEMPTS
+) -> dict[str, tuple[int, int]]:
     """Put rows whose lease ran out back into their queues, a minute from now; those that used up their attempts fail.
 
     Works through each queue in batches of `batch` ids, each its own transaction. Returns per queue (requeued, failed).
@@ -172,12 +188,18 @@ def recover_expired(ledger: Ledger, *, now: datetime, batch: int = RECOVERY_BATC
     params = {"now": now, "batch": batch, "max_attempts": max_attempts, "again": now + timedelta(minutes=1)}
     for queue in QUEUES:
         waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
-        code = {"alert_deliveries": "last_error_code", "transactional_outbox": "last_error_code", "crawl_pages": None}.get(queue, "failure_code")
+        code = {
+            "alert_deliveries": "last_error_code",
+            "transactional_outbox": "last_error_code",
+            "crawl_pages": None,
+        }.get(queue, "failure_code")
         set_code = f", q.{code} = 'lease_expired'" if code else ""
         requeued = failed = 0
         while True:
 
-            def work(tx: Transaction, queue: str = queue, waiting: str = waiting, set_code: str = set_code) -> tuple[int, int, int]:
+            def work(
+                tx: Transaction, queue: str = queue, waiting: str = waiting, set_code: str = set_code
+            ) -> tuple[int, int, int]:
                 ids = [
                     row[0]
                     for row in tx.rows(

@@ -245,32 +245,49 @@ def status(ledger: Ledger, *, now: datetime, tenant_id: bytes | None = None, win
             tx.table(query("lookups/queues"), QUEUE_STATUS.schema, params),
             [
                 dict(zip(("name", "owner", "fence", "leased_until"), row, strict=True))
-                for row in tx.rows("SELECT name, owner, fence, leased_until FROM shard_leases WHERE owner IS NOT NULL ORDER BY name")
+                for row in tx.rows(
+                    "SELECT name, owner, fence, leased_until FROM shard_leases WHERE owner IS NOT NULL ORDER BY name"
+                )
             ],
         )
 
 
 def edge_list(
-    ledger: Ledger, project_id: bytes, *, state: str | None = None, backlink_ids: Sequence[int] | None = None, after_id: int = 0, limit: int = 10_000
+    ledger: Ledger,
+    project_id: bytes,
+    *,
+    state: str | None = None,
+    backlink_ids: Sequence[int] | None = None,
+    after_id: int = 0,
+    limit: int = 10_000,
 ) -> pa.Table:
     """Edges of a project with their current state (`EDGE_LIST`), by id, a page at a time (`after_id`: the last one seen)."""
 
     def work(tx: Transaction) -> pa.Table:
         ids = pa.table({"id": pa.array(sorted(set(backlink_ids or [])), pa.uint64())})
         tx.stage("stage_ids", ids, key=["id"])
-        params = {"project_id": project_id, "state": state, "after": after_id, "limit": limit, "all": backlink_ids is None}
+        params = {
+            "project_id": project_id,
+            "state": state,
+            "after": after_id,
+            "limit": limit,
+            "all": backlink_ids is None,
+        }
         return tx.table(query("lookups/edges"), EDGE_LIST.schema, params)
 
     return ledger.run(work)
 
 
-def explain(ledger: Ledger, *, source_hash: bytes, target_hash: bytes, project_id: bytes | None = None, limit: int = 50) -> list[EdgeExplained]:
+def explain(
+    ledger: Ledger, *, source_hash: bytes, target_hash: bytes, project_id: bytes | None = None, limit: int = 50
+) -> list[EdgeExplained]:
     """Every edge between two URLs (`transforms.urls.url_hash` of each), one per project that has it; at most `limit` rows a
     table. An empty list: no project knows such an edge."""
     answer = []
     with ledger.transaction() as tx:
         found = tx.rows(
-            query("lookups/find_edge"), {"source_hash": source_hash, "target_hash": target_hash, "project_id": project_id}
+            query("lookups/find_edge"),
+            {"source_hash": source_hash, "target_hash": target_hash, "project_id": project_id},
         )
         for edge_project, name, backlink_id, source_url_id, target_url_id in found:
             params = {
@@ -281,7 +298,13 @@ def explain(ledger: Ledger, *, source_hash: bytes, target_hash: bytes, project_i
             edge = tx.table(query("lookups/edges"), EDGE_LIST.schema, params).to_pylist()[0]
             answer.append(
                 EdgeExplained(
-                    {**edge, "project_id": bytes(edge_project), "project": name, "source_url_id": source_url_id, "target_url_id": target_url_id},
+                    {
+                        **edge,
+                        "project_id": bytes(edge_project),
+                        "project": name,
+                        "source_url_id": source_url_id,
+                        "target_url_id": target_url_id,
+                    },
                     tx.table(query("lookups/edge_jobs"), JOBS.schema, params),
                     tx.table(query("lookups/edge_parses"), PARSES.schema, params),
                     tx.table(query("lookups/edge_target_jobs"), _TARGET_JOBS.schema, params),

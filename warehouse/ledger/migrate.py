@@ -65,7 +65,9 @@ def migrate(settings: LedgerSettings) -> None:
 def current_revision(settings: LedgerSettings) -> str | None:
     """The schema's version; None before the first migration."""
     engine = sqlalchemy.create_engine(
-        "mysql+mysqlconnector://", creator=lambda: connect(settings, database=settings.database), poolclass=sqlalchemy.pool.NullPool
+        "mysql+mysqlconnector://",
+        creator=lambda: connect(settings, database=settings.database),
+        poolclass=sqlalchemy.pool.NullPool,
     )
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
@@ -103,9 +105,13 @@ def _create_databases(settings: LedgerSettings) -> None:
         cursor = connection.cursor()
         for name in (settings.database, settings.identity_database):
             try:
-                cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci")
+                cursor.execute(
+                    f"CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci"
+                )
             except mysql.connector.Error as error:
-                cursor.execute("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = %(name)s", {"name": name})
+                cursor.execute(
+                    "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = %(name)s", {"name": name}
+                )
                 if cursor.fetchall()[0][0] == 0:  # somebody may have made it for us
                     raise translate(error, settings) from error
     finally:
@@ -119,7 +125,9 @@ def _only_one(settings: LedgerSettings) -> Iterator[None]:
     connection = connect(settings, database=None)
     try:
         if _ask(connection, "SELECT GET_LOCK(%(name)s, %(wait)s)", name=name, wait=4 * LOCK_WAIT_S) != 1:
-            raise TransientError(f"another migration of {settings.database!r} has been running for {4 * LOCK_WAIT_S} s: wait for it to end")
+            raise TransientError(
+                f"another migration of {settings.database!r} has been running for {4 * LOCK_WAIT_S} s: wait for it to end"
+            )
         yield
     finally:
         connection.close()

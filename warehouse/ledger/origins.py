@@ -64,7 +64,16 @@ class LedgerOriginBook:
 
     def load(self, origins: Sequence[str]) -> list[Any]:
         """States of those origins that were met before."""
-        names = ("origin", "next_eligible_at", "backoff_until", "consecutive_errors", "min_gap_s", "max_in_flight", "validators_sent", "validators_lied")
+        names = (
+            "origin",
+            "next_eligible_at",
+            "backoff_until",
+            "consecutive_errors",
+            "min_gap_s",
+            "max_in_flight",
+            "validators_sent",
+            "validators_lied",
+        )
         return [self._state(**dict(zip(names, row, strict=True))) for row in self._by_origin("origins/load", origins)]
 
     def save(self, states: Sequence[OriginStateLike]) -> None:
@@ -92,7 +101,10 @@ class LedgerOriginBook:
     def load_robots(self, origins: Sequence[str]) -> list[Any]:
         """Copies of robots.txt, expired ones too (the last good one may stand in)."""
         names = ("origin", "version", "status_class", "body", "fetched_at", "expires_at", "last_good_at")
-        return [self._robots(**dict(zip(names, row, strict=True))) for row in self._by_origin("origins/load_robots", origins)]
+        return [
+            self._robots(**dict(zip(names, row, strict=True)))
+            for row in self._by_origin("origins/load_robots", origins)
+        ]
 
     def save_robots(self, records: Sequence[RobotsRecordLike]) -> None:
         """Keep copies, and every version that a verdict may have been based on. An older copy never replaces a newer one."""
@@ -113,7 +125,12 @@ class LedgerOriginBook:
         def work(tx: Transaction) -> None:
             self._check(tx)
             version = "VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin"
-            tx.stage("stage_robots", table, key=["origin"], types={"origin": _ORIGIN, "version": version, "status_class": "VARCHAR(16)"})
+            tx.stage(
+                "stage_robots",
+                table,
+                key=["origin"],
+                types={"origin": _ORIGIN, "version": version, "status_class": "VARCHAR(16)"},
+            )
             for statement in script("origins/save_robots"):
                 tx.execute(statement)
 
@@ -143,7 +160,10 @@ class LedgerOriginBook:
             next_eligible_at, backoff_until, min_gap_s = row
             slot = max(time for time in (at, next_eligible_at, backoff_until) if time is not None)
             gap = timedelta(seconds=gap_s if min_gap_s is None else float(min_gap_s))
-            tx.execute("UPDATE origins SET next_eligible_at = %(next)s WHERE origin = %(origin)s", {"next": slot + gap, "origin": origin})
+            tx.execute(
+                "UPDATE origins SET next_eligible_at = %(next)s WHERE origin = %(origin)s",
+                {"next": slot + gap, "origin": origin},
+            )
             return slot
 
         return self._ledger.run(work)
@@ -154,7 +174,12 @@ class LedgerOriginBook:
             return []
 
         def work(tx: Transaction) -> list[tuple[Any, ...]]:
-            tx.stage("stage_origins", pa.table({"origin": pa.array(wanted, pa.string())}), key=["origin"], types={"origin": _ORIGIN})
+            tx.stage(
+                "stage_origins",
+                pa.table({"origin": pa.array(wanted, pa.string())}),
+                key=["origin"],
+                types={"origin": _ORIGIN},
+            )
             return tx.rows(query(name))
 
         return self._ledger.run(work)
@@ -164,7 +189,9 @@ class LedgerOriginBook:
             check_fence(tx, self._lease)
 
 
-def set_override(ledger: Ledger, origin: str, *, min_gap_s: float | None, max_in_flight: int | None, actor: str) -> None:
+def set_override(
+    ledger: Ledger, origin: str, *, min_gap_s: float | None, max_in_flight: int | None, actor: str
+) -> None:
     """An operator's wish for one origin; None: the default again. Kept in the audit log."""
     params = {"origin": origin, "min_gap_s": min_gap_s, "max_in_flight": max_in_flight, "actor": actor}
 
@@ -175,11 +202,21 @@ def set_override(ledger: Ledger, origin: str, *, min_gap_s: float | None, max_in
     ledger.run(work)
 
 
-def suppress(ledger: Ledger, *, scope: str, value: str, reason: str, now: datetime, actor: str, verified_by: str | None = None) -> None:
+def suppress(
+    ledger: Ledger, *, scope: str, value: str, reason: str, now: datetime, actor: str, verified_by: str | None = None
+) -> None:
     """Never contact an origin, host, registrable domain or URL again (until `lift_suppression`). Safe to repeat."""
     if scope not in _SCOPES:
         raise ValueError(f"a suppression's scope is one of {', '.join(_SCOPES)}, got {scope!r}")
-    params = {"id": keys.uuid7(now), "scope": scope, "value": value, "reason": reason[:255], "now": now, "actor": actor, "verified_by": verified_by}
+    params = {
+        "id": keys.uuid7(now),
+        "scope": scope,
+        "value": value,
+        "reason": reason[:255],
+        "now": now,
+        "actor": actor,
+        "verified_by": verified_by,
+    }
 
     def work(tx: Transaction) -> None:
         for statement in script("origins/suppress"):

@@ -45,7 +45,14 @@ def register_parsed(ledger: Ledger, pages: pa.Table, *, manifest_key: str) -> in
         frame = pl.from_arrow(pages.slice(start, BATCH))
         assert isinstance(frame, pl.DataFrame)
         rows = frame.unique("manifest_id", keep="first", maintain_order=True).select(
-            "manifest_id", "content_hash", "source_url_id", "document_url", "parser_version", "reason", "link_count", "is_truncated"
+            "manifest_id",
+            "content_hash",
+            "source_url_id",
+            "document_url",
+            "parser_version",
+            "reason",
+            "link_count",
+            "is_truncated",
         )
         table = rows.to_arrow().cast(pa.schema([PAGE_MANIFESTS.schema.field(name) for name in rows.columns]))
         consumers = frame.select("source_url_id", "manifest_id").unique("source_url_id").to_arrow().cast(_CONSUMERS)

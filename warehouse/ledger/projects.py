@@ -47,7 +47,13 @@ class TargetSpec:
 
 
 def ensure_project(
-    ledger: Ledger, *, tenant_id: bytes, name: str, now: datetime, recrawl_interval: timedelta | None = None, is_strict: bool | None = None
+    ledger: Ledger,
+    *,
+    tenant_id: bytes,
+    name: str,
+    now: datetime,
+    recrawl_interval: timedelta | None = None,
+    is_strict: bool | None = None,
 ) -> Project:
     """The tenant's project of that name, made when it is not there. `None` keeps what an existing one has.
 
@@ -56,7 +62,9 @@ def ensure_project(
     if not name.strip() or len(name) > 255:
         raise PermanentError(f"a project needs a name of 1 to 255 characters, got {name!r}")
     if recrawl_interval is not None and not timedelta(minutes=1) <= recrawl_interval <= WEEK:
-        raise PermanentError(f"project {name!r}: the recrawl interval must be between 1 minute and 7 days, got {recrawl_interval}")
+        raise PermanentError(
+            f"project {name!r}: the recrawl interval must be between 1 minute and 7 days, got {recrawl_interval}"
+        )
 
     def work(tx: Transaction) -> Project:
         tx.execute(
@@ -115,7 +123,9 @@ def add_targets(ledger: Ledger, project_id: bytes, targets: Sequence[TargetSpec]
                 "scope": target.scope,
                 "url_id": identity["url_id"],
                 "url": identity["url"],
-                "target_key": hashlib.sha256(f"{target.scope}:{names}:{int(target.include_subdomains)}".encode()).digest(),
+                "target_key": hashlib.sha256(
+                    f"{target.scope}:{names}:{int(target.include_subdomains)}".encode()
+                ).digest(),
                 "include_subdomains": target.include_subdomains,
                 "is_primary": target.is_primary,
             }
@@ -174,7 +184,11 @@ def remove_target(ledger: Ledger, project_id: bytes, target_id: bytes, *, now: d
 
 def set_active(ledger: Ledger, project_id: bytes, active: bool) -> None:
     """Pause or resume a project: a paused one is not checked. Edges are switched in bounded batches."""
-    ledger.run(lambda tx: tx.execute("UPDATE projects SET is_active = %(active)s WHERE id = %(id)s", {"id": project_id, "active": active}))
+    ledger.run(
+        lambda tx: tx.execute(
+            "UPDATE projects SET is_active = %(active)s WHERE id = %(id)s", {"id": project_id, "active": active}
+        )
+    )
     params = {"project_id": project_id, "active": active, "batch": DELETE_BATCH}
     while ledger.run(lambda tx: tx.execute(query("projects/switch_edges"), params)):
         pass
@@ -195,7 +209,9 @@ def add_alert_rule(
     destination is an address or the name of a secret, never a secret. Returns `alert_rules.id`."""
     for each in channels:
         if each.get("channel") not in ("email", "slack", "webhook") or not each.get("destination"):
-            raise PermanentError(f"alert rule {name!r}: a channel needs channel (email, slack or webhook) and destination, got {each!r}")
+            raise PermanentError(
+                f"alert rule {name!r}: a channel needs channel (email, slack or webhook) and destination, got {each!r}"
+            )
 
     def work(tx: Transaction) -> bytes:
         if tx.row("SELECT id FROM projects WHERE id = %(id)s FOR UPDATE", {"id": project_id}) is None:
@@ -247,9 +263,7 @@ def delete_project(ledger: Ledger, project_id: bytes, *, actor: str, now: dateti
     it stopped. Shared rows (URLs, fetch jobs, snapshots) stay. Pending outbox events of the project stay, and one that
     says that it is gone is added. The audit row is written with the last step.
     """
-    found = ledger.run(
-        lambda tx: tx.row("SELECT tenant_id, name FROM projects WHERE id = %(id)s", {"id": project_id})
-    )
+    found = ledger.run(lambda tx: tx.row("SELECT tenant_id, name FROM projects WHERE id = %(id)s", {"id": project_id}))
     if found is None:
         return False
     tenant_id, name = found
@@ -269,7 +283,9 @@ def delete_project(ledger: Ledger, project_id: bytes, *, actor: str, now: dateti
                     "event_key": event,
                     "project_id": project_id,
                     "tenant_id": tenant_id,
-                    "payload": json.dumps({"event": "project.deleted", "project_id": project_id.hex(), "tenant_id": tenant_id.hex()}),
+                    "payload": json.dumps(
+                        {"event": "project.deleted", "project_id": project_id.hex(), "tenant_id": tenant_id.hex()}
+                    ),
                     "actor": actor,
                     "subject": f"project {name}"[:512],
                     "now": now,
@@ -277,7 +293,13 @@ def delete_project(ledger: Ledger, project_id: bytes, *, actor: str, now: dateti
             )
             tx.execute(
                 query("projects/audit"),
-                {"actor": actor, "tenant_id": tenant_id, "subject": f"project {name}"[:512], "now": now, "detail": json.dumps({"project_id": project_id.hex()})},
+                {
+                    "actor": actor,
+                    "tenant_id": tenant_id,
+                    "subject": f"project {name}"[:512],
+                    "now": now,
+                    "detail": json.dumps({"project_id": project_id.hex()}),
+                },
             )
 
     ledger.run(last)

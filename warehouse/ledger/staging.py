@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-
 CHUNK = 5_000
 """Rows of one JSON document; keeps a statement far below `max_allowed_packet`."""
 
@@ -41,7 +40,12 @@ _TYPES: list[tuple[Any, str, str]] = [
 
 
 def stage_sql(
-    name: str, table: pa.Table, *, key: tuple[str, ...] = (), index: tuple[str, ...] = (), types: Mapping[str, str] | None = None
+    name: str,
+    table: pa.Table,
+    *,
+    key: tuple[str, ...] = (),
+    index: tuple[str, ...] = (),
+    types: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """The statements (with parameters) that make temporary table `name` of the rows of `table`.
 
@@ -98,5 +102,3 @@ def _column(field: pa.Field, override: str | None) -> _Column:
     elif pa.types.is_date(kind):
         value = value.dt.strftime("%Y-%m-%d")
     return _Column(name, override or mysql, json, "{}", value.alias(name))
-
-

@@ -57,7 +57,9 @@ def claim_targets(
 _IDS = pa.schema([("target_url_id", pa.uint64())])
 
 
-def commit_targets(ledger: Ledger, results: pa.Table, *, window: Window, lease: Lease | None = None, interval: timedelta = INTERVAL) -> int:
+def commit_targets(
+    ledger: Ledger, results: pa.Table, *, window: Window, lease: Lease | None = None, interval: timedelta = INTERVAL
+) -> int:
     """Commit target health (`TARGET_HEALTH`) of a window. Returns how many jobs changed; the same results again: none.
 
     The next check follows from the answer: after `interval`, or sooner while it fails. Raises `StaleFence`.

@@ -43,7 +43,9 @@ class WritebackBatch:
     deliveries: pa.Table = field(default_factory=ALERT_DELIVERIES.empty)
 
 
-def apply_batch(ledger: Ledger, batch: WritebackBatch, *, now: datetime, edges_per_transaction: int = EDGES_PER_TRANSACTION) -> dict[str, int]:
+def apply_batch(
+    ledger: Ledger, batch: WritebackBatch, *, now: datetime, edges_per_transaction: int = EDGES_PER_TRANSACTION
+) -> dict[str, int]:
     """Write a batch; whole edges per transaction. Idempotent and safe to run again after any crash.
 
     Outbox rows (`backlink-state-events`) follow from the transitions and changes of the states by themselves. Rows of edges
@@ -63,13 +65,27 @@ def read_intervals(ledger: Ledger, backlink_ids: Sequence[int] | pa.Array | pa.C
     return _by_edge(ledger, backlink_ids, "writeback/intervals", INTERVALS)
 
 
-def recent_alerts(ledger: Ledger, backlink_ids: Sequence[int] | pa.Array | pa.ChunkedArray, *, since: datetime) -> pa.Table:
+def recent_alerts(
+    ledger: Ledger, backlink_ids: Sequence[int] | pa.Array | pa.ChunkedArray, *, since: datetime
+) -> pa.Table:
     """Alert events of the edges since an instant that stand (`RECENT_ALERTS`), for cooldowns."""
     return _by_edge(ledger, backlink_ids, "writeback/recent_alerts", RECENT_ALERTS, since=since)
 
 
-def _by_edge(ledger: Ledger, backlink_ids: Sequence[int] | pa.Array | pa.ChunkedArray, name: str, shape: Dataset, **params: object) -> pa.Table:
-    ids = pl.Series("backlink_id", backlink_ids if isinstance(backlink_ids, list) else list(pl.Series(backlink_ids)), pl.UInt64).unique().sort()
+def _by_edge(
+    ledger: Ledger,
+    backlink_ids: Sequence[int] | pa.Array | pa.ChunkedArray,
+    name: str,
+    shape: Dataset,
+    **params: object,
+) -> pa.Table:
+    ids = (
+        pl.Series(
+            "backlink_id", backlink_ids if isinstance(backlink_ids, list) else list(pl.Series(backlink_ids)), pl.UInt64
+        )
+        .unique()
+        .sort()
+    )
     parts = [shape.empty()]
     for start in range(0, ids.len(), ID_BATCH):
         table = pa.table({"backlink_id": ids.slice(start, ID_BATCH).to_arrow()})
@@ -121,8 +137,19 @@ def _apply(tx: Transaction, part: _Part, now: datetime) -> dict[str, int]:
     tx.stage("stage_matches", part.matches, key=["backlink_id", "project_target_id"])
     tx.stage("stage_occurrences", part.occurrences, key=["backlink_id", "occurrence_key"], types=_TYPES)
     tx.stage("stage_pages", part.pages, key=["crawl_page_id"])
-    tx.stage("stage_alerts", part.alerts, key=["deduplication_key"], index=["observation_id"], types={"event_type": "VARCHAR(64)"})
-    tx.stage("stage_deliveries", part.deliveries, index=["deduplication_key"], types={"channel": "VARCHAR(16)", "destination": "VARCHAR(512)"})
+    tx.stage(
+        "stage_alerts",
+        part.alerts,
+        key=["deduplication_key"],
+        index=["observation_id"],
+        types={"event_type": "VARCHAR(64)"},
+    )
+    tx.stage(
+        "stage_deliveries",
+        part.deliveries,
+        index=["deduplication_key"],
+        types={"channel": "VARCHAR(16)", "destination": "VARCHAR(512)"},
+    )
     counts = dict.fromkeys(_COUNTED.values(), 0)
     params = {"now": now, "longest_s": int(LONGEST_INTERVAL.total_seconds())}
     for statement in script("writeback/apply"):
@@ -146,12 +173,14 @@ _OBSERVED = (
 def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
     """Whole edges, `edges` at a time; alerts of no edge (a host's incident) go with the first."""
     states = _frame(EDGE_STATES.conform(batch.states)).unique("observation_id", keep="last", maintain_order=True)
-    observations = _frame(LINK_OBSERVATIONS.conform(batch.observations)).unique("observation_id", keep="last").select(_OBSERVED)
+    observations = (
+        _frame(LINK_OBSERVATIONS.conform(batch.observations)).unique("observation_id", keep="last").select(_OBSERVED)
+    )
     rows = states.join(observations, on="observation_id", how="left", maintain_order="left").with_columns(
         has_observation=pl.col("evidence").is_not_null(),
         # filled in by the first statements, under the edges' locks
-        is_newer=pl.lit(False),  # noqa: FBT003
-        is_current=pl.lit(False),  # noqa: FBT003
+        is_newer=pl.lit(False),
+        is_current=pl.lit(False),
         old_event=pl.lit(None, pl.String),
         old_state=pl.lit(None, pl.String),
     )
@@ -169,20 +198,28 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
             my_alerts = pl.concat([my_alerts, alerts.filter(pl.col("backlink_id").is_null())])
         if mine.is_empty() and my_alerts.is_empty():
             continue
-        matches = latest.filter("has_observation").select("backlink_id", pl.col("target_rule_ids").alias("project_target_id"))
+        matches = latest.filter("has_observation").select(
+            "backlink_id", pl.col("target_rule_ids").alias("project_target_id")
+        )
         pages = (
             mine.filter(pl.col("crawl_page_id").is_not_null())
             .group_by("crawl_page_id")
             .agg(is_done=(pl.col("evidence") != "none").any())
-            .with_columns(run_id=pl.lit(None, pl.Binary), was_open=pl.lit(False), was_failed=pl.lit(False))  # noqa: FBT003
+            .with_columns(run_id=pl.lit(None, pl.Binary), was_open=pl.lit(False), was_failed=pl.lit(False))
         )
         yield _Part(
             rows=_arrow(mine.drop("target_rule_ids")),
-            latest=_arrow(latest.drop("target_rule_ids", "is_newer", "is_current", "old_event", "old_state").with_columns(is_fresh=pl.lit(False))),  # noqa: FBT003
+            latest=_arrow(
+                latest.drop("target_rule_ids", "is_newer", "is_current", "old_event", "old_state").with_columns(
+                    is_fresh=pl.lit(False)
+                )
+            ),
             schedule=_arrow(schedule.join(ids, on="backlink_id", how="semi")),
             matches=_arrow(matches.explode("project_target_id").drop_nulls().unique()),
             occurrences=_arrow(
-                occurrences.join(latest.select("backlink_id", "observed_at"), on=["backlink_id", "observed_at"], how="semi")
+                occurrences.join(
+                    latest.select("backlink_id", "observed_at"), on=["backlink_id", "observed_at"], how="semi"
+                )
             ),
             pages=_arrow(pages),
             alerts=_arrow(my_alerts),
@@ -205,5 +242,7 @@ def _frame(table: pa.Table) -> pl.DataFrame:
 def _arrow(frame: pl.DataFrame) -> pa.Table:
     """Back to the exact widths of keys, which polars does not know."""
     table = frame.to_arrow()
-    fields = [field.with_type(pa.binary(_BINARY[field.name])) if field.name in _BINARY else field for field in table.schema]
+    fields = [
+        field.with_type(pa.binary(_BINARY[field.name])) if field.name in _BINARY else field for field in table.schema
+    ]
     return table.cast(pa.schema(fields))

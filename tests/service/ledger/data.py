@@ -43,17 +43,29 @@ def url_ids(ledger: Ledger, urls: list[str]) -> list[int]:
 
 
 def scene(
-    ledger: Ledger, *, sources: int = 3, tenant: str | None = None, due_now: bool = True, host: str | None = None, now: datetime = NOW
+    ledger: Ledger,
+    *,
+    sources: int = 3,
+    tenant: str | None = None,
+    due_now: bool = True,
+    host: str | None = None,
+    now: datetime = NOW,
 ) -> Scene:
     """A project of its own tenant with `sources` edges, due at once, on hosts that no other scene uses (or on `host`)."""
     tag = secrets.token_hex(4)
     owner = keys.tenant_id(tenant or tag)
     project = projects.ensure_project(ledger, tenant_id=owner, name=f"project {tag}", now=now)
-    (rule,) = projects.add_targets(ledger, project.id, [projects.TargetSpec("domain", f"https://target-{tag}.com/")], now=now)
+    (rule,) = projects.add_targets(
+        ledger, project.id, [projects.TargetSpec("domain", f"https://target-{tag}.com/")], now=now
+    )
     made = Scene(ledger, owner, project, rule)
-    made.source_ids = sorted(url_ids(ledger, [f"https://{host or f'blog{n}-{tag}.org'}/page/{n}" for n in range(sources)]))
+    made.source_ids = sorted(
+        url_ids(ledger, [f"https://{host or f'blog{n}-{tag}.org'}/page/{n}" for n in range(sources)])
+    )
     made.target_ids = sorted(url_ids(ledger, [f"https://target-{tag}.com/{n}" for n in range(sources)]))
-    made.backlink_ids = register(made, list(zip(made.source_ids, made.target_ids, strict=True)), due_now=due_now, now=now)
+    made.backlink_ids = register(
+        made, list(zip(made.source_ids, made.target_ids, strict=True)), due_now=due_now, now=now
+    )
     return made
 
 
@@ -105,7 +117,9 @@ def observation_key(run: bytes, edge: dict[str, Any]) -> bytes:
     return hashlib.sha256(f"{run.hex()}:{edge['source_url_id']}:{edge['target_url_id']}".encode()).digest()
 
 
-def observation_row(edge: dict[str, Any], at: datetime = NOW, *, evidence: str = "found", version: int = 1, **changes: Any) -> dict[str, Any]:
+def observation_row(
+    edge: dict[str, Any], at: datetime = NOW, *, evidence: str = "found", version: int = 1, **changes: Any
+) -> dict[str, Any]:
     """A `LINK_OBSERVATIONS` row of an `EXPECTED_EDGES` row."""
     key = observation_key(edge["crawl_run_id"], edge)
     found = evidence == "found"
@@ -142,7 +156,9 @@ def state_row(observation: dict[str, Any], state: str, *, event: str = "none", *
     return {**row, **changes}
 
 
-def alert_row(state: dict[str, Any], rule: bytes | None, event_type: str = "backlink.lost", **changes: Any) -> dict[str, Any]:
+def alert_row(
+    state: dict[str, Any], rule: bytes | None, event_type: str = "backlink.lost", **changes: Any
+) -> dict[str, Any]:
     parts = (b"" if rule is None else rule).hex(), state["backlink_id"], event_type, state["observation_id"]
     row = {
         "deduplication_key": hashlib.sha256(":".join(map(str, parts)).encode()).digest(), "project_id": state["project_id"],
@@ -163,10 +179,15 @@ def batch(
 ) -> WritebackBatch:
     """A write-back batch; each alert goes to one mail address unless `deliveries` are given; next check in a day."""
     if schedule is None:
-        schedule = [{"backlink_id": s["backlink_id"], "next_check_at": s["observed_at"] + timedelta(days=1)} for s in states if s["is_latest"]]
+        schedule = [
+            {"backlink_id": s["backlink_id"], "next_check_at": s["observed_at"] + timedelta(days=1)}
+            for s in states
+            if s["is_latest"]
+        ]
     if deliveries is None:
         deliveries = [
-            {"deduplication_key": a["deduplication_key"], "channel": "email", "destination": "seo@example.com"} for a in alerts or []
+            {"deduplication_key": a["deduplication_key"], "channel": "email", "destination": "seo@example.com"}
+            for a in alerts or []
         ]
     return WritebackBatch(
         EDGE_STATES.table(states),

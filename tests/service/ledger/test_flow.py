@@ -76,7 +76,10 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     # target health
     claimed_targets = targets.claim_targets(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test").to_pylist()
     assert sorted(row["target_url_id"] for row in claimed_targets) == sorted(scene.target_ids)
-    assert targets.claim_targets(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test").to_pylist() == claimed_targets
+    assert (
+        targets.claim_targets(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test").to_pylist()
+        == claimed_targets
+    )
     health = TARGET_HEALTH.table([
         {"target_url_id": row["target_url_id"], "target_url": row["target_url"], "outcome": "fetched" if n else "failed", "reason": "ok" if n else "http_5xx",
          "health": "ok" if n else "error", "http_status": 200 if n else 500, "final_url": row["target_url"], "is_redirected": False,
@@ -86,18 +89,36 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     assert targets.commit_targets(ledger, health, window=WINDOW, lease=lease) == 3
     assert targets.commit_targets(ledger, health, window=WINDOW, lease=lease) == 0
     with ledger.transaction() as tx:
-        when = tx.rows("SELECT next_check_at, consecutive_failures FROM target_revalidation_state ORDER BY target_url_id")
+        when = tx.rows(
+            "SELECT next_check_at, consecutive_failures FROM target_revalidation_state ORDER BY target_url_id"
+        )
     assert when == [(NOW + timedelta(minutes=30), 1), (NOW + timedelta(hours=24), 0), (NOW + timedelta(hours=24), 0)]
     assert leases.release(ledger, lease)
 
     # write back
-    rule = projects.add_alert_rule(ledger, scene.project.id, name="news", event_types=["backlink.new"], channels=[{"channel": "slack", "destination": "env:SLACK"}], now=NOW)
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="news",
+        event_types=["backlink.new"],
+        channels=[{"channel": "slack", "destination": "env:SLACK"}],
+        now=NOW,
+    )
     seen = [
-        data.observation_row(expected[0], content_hash=page["content_hash"], manifest_id=page["manifest_id"], fetch_job_id=due[0]["fetch_job_id"]),
+        data.observation_row(
+            expected[0],
+            content_hash=page["content_hash"],
+            manifest_id=page["manifest_id"],
+            fetch_job_id=due[0]["fetch_job_id"],
+        ),
         data.observation_row(expected[1], evidence="missing", evidence_reason="http_404"),
         data.observation_row(expected[2], evidence="none"),
     ]
-    states = [data.state_row(seen[0], "live", event="new"), data.state_row(seen[1], "unknown", misses=1, first_miss_at=NOW), data.state_row(seen[2], "unknown")]
+    states = [
+        data.state_row(seen[0], "live", event="new"),
+        data.state_row(seen[1], "unknown", misses=1, first_miss_at=NOW),
+        data.state_row(seen[2], "unknown"),
+    ]
     confirm = WINDOW.end + timedelta(minutes=10)
     schedule = [
         {"backlink_id": scene.backlink_ids[0], "next_check_at": NOW + timedelta(days=1)},
@@ -111,7 +132,12 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
         ]),
         now=NOW,
     )  # fmt: skip
-    assert one(ledger, "SELECT status, pages_planned, pages_completed, pages_failed FROM crawl_runs") == ("partial", 3, 2, 1)
+    assert one(ledger, "SELECT status, pages_planned, pages_completed, pages_failed FROM crawl_runs") == (
+        "partial",
+        3,
+        2,
+        1,
+    )
 
     # the next window: the confirmation waits for its time, the failure does not; the live edge is not due
     later = data.next_window()
@@ -119,7 +145,10 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     assert [row["backlink_id"] for row in early.expected.to_pylist()] == [scene.backlink_ids[2]]
     after = claims.claim_due(ledger, window=later, shard=0, shards=1, now=confirm, owner="test")
     assert [row["backlink_id"] for row in after.expected.to_pylist()] == scene.backlink_ids[1:]
-    assert {row["source_url_id"]: row["is_confirmation"] for row in after.due.to_pylist()} == {scene.source_ids[1]: True, scene.source_ids[2]: False}
+    assert {row["source_url_id"]: row["is_confirmation"] for row in after.due.to_pylist()} == {
+        scene.source_ids[1]: True,
+        scene.source_ids[2]: False,
+    }
 
     # a day later the live page is claimed with its validators
     tomorrow = data.next_window(by=24)
@@ -136,7 +165,9 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     assert fetches.commit_fetches(ledger, data.fetches([not_modified])) == 1
     again = claims.claim_due(ledger, window=tomorrow, shard=0, shards=1, now=tomorrow.start, owner="test")
     assert again.due == day.due
-    assert one(ledger, "SELECT etag, last_modified FROM page_fetch_jobs WHERE id = %(id)s", id=prior["fetch_job_id"]) == ('"v1"', "Tue, 01 Dec 2026 09:00:00 GMT")
+    assert one(
+        ledger, "SELECT etag, last_modified FROM page_fetch_jobs WHERE id = %(id)s", id=prior["fetch_job_id"]
+    ) == ('"v1"', "Tue, 01 Dec 2026 09:00:00 GMT")
 
     # what people are shown
     shown = lookups.status(ledger, now=NOW + timedelta(hours=1))
@@ -145,25 +176,61 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
         "edges": 3, "live": 1, "lost": 0, "unknown": 2, "awaiting_confirmation": 1, "failing": 1, "never_checked": 0, "overdue": 0,
     }  # fmt: skip
     first = shown.windows.to_pylist()[-1]
-    assert (first["window_start"], first["sources"], first["fetched"], first["gone"], first["failed"], first["wire_bytes"]) == (WINDOW.start, 3, 1, 1, 1, 1000)
-    assert {(row["queue"], row["status"], row["rows"]) for row in shown.queues.to_pylist()} == {("alert_deliveries", "pending", 1), ("transactional_outbox", "pending", 1)}
-    (story,) = lookups.explain(ledger, source_hash=identify(due[0]["source_url"]).hash or b"", target_hash=expected[0]["target_url_hash"])
+    assert (
+        first["window_start"],
+        first["sources"],
+        first["fetched"],
+        first["gone"],
+        first["failed"],
+        first["wire_bytes"],
+    ) == (WINDOW.start, 3, 1, 1, 1, 1000)
+    assert {(row["queue"], row["status"], row["rows"]) for row in shown.queues.to_pylist()} == {
+        ("alert_deliveries", "pending", 1),
+        ("transactional_outbox", "pending", 1),
+    }
+    (story,) = lookups.explain(
+        ledger, source_hash=identify(due[0]["source_url"]).hash or b"", target_hash=expected[0]["target_url_hash"]
+    )
     assert story.edge["state"] == "live"
     assert story.edge["project"] == scene.project.name
-    assert [(row["outcome"], row["snapshot_status"]) for row in story.jobs.to_pylist()] == [("not_modified", "available"), ("fetched", "available")]
+    assert [(row["outcome"], row["snapshot_status"]) for row in story.jobs.to_pylist()] == [
+        ("not_modified", "available"),
+        ("fetched", "available"),
+    ]
     assert [row["manifest_id"] for row in story.parses.to_pylist()] == [page["manifest_id"]]
-    assert [(row["evidence"], row["event"], row["manifest_id"]) for row in story.observations.to_pylist()] == [("found", "new", page["manifest_id"])]
-    assert [(row["event_type"], row["rule"], row["channel"], row["delivery_status"]) for row in story.alerts.to_pylist()] == [("backlink.new", "news", "slack", "pending")]
+    assert [(row["evidence"], row["event"], row["manifest_id"]) for row in story.observations.to_pylist()] == [
+        ("found", "new", page["manifest_id"])
+    ]
+    assert [
+        (row["event_type"], row["rule"], row["channel"], row["delivery_status"]) for row in story.alerts.to_pylist()
+    ] == [("backlink.new", "news", "slack", "pending")]
     assert len(story.target_jobs) == 1
     edges_shown = lookups.edge_list(ledger, scene.project.id).to_pylist()
     assert [row["state"] for row in edges_shown] == ["live", "unknown", "unknown"]
-    assert lookups.edge_list(ledger, scene.project.id, backlink_ids=scene.backlink_ids[1:2]).to_pylist() == edges_shown[1:2]
-    assert lookups.edge_list(ledger, scene.project.id, after_id=scene.backlink_ids[0], limit=1).to_pylist() == edges_shown[1:2]
+    assert (
+        lookups.edge_list(ledger, scene.project.id, backlink_ids=scene.backlink_ids[1:2]).to_pylist()
+        == edges_shown[1:2]
+    )
+    assert (
+        lookups.edge_list(ledger, scene.project.id, after_id=scene.backlink_ids[0], limit=1).to_pylist()
+        == edges_shown[1:2]
+    )
 
     # and all of it can be deleted
     assert projects.delete_project(ledger, scene.project.id, actor="test", now=NOW)
     assert not projects.delete_project(ledger, scene.project.id, actor="test", now=NOW)
-    for table in ("projects", "project_targets", "backlinks", "backlink_observations", "crawl_runs", "crawl_pages", "alert_rules", "alert_events", "alert_deliveries", "backlink_discoveries"):
+    for table in (
+        "projects",
+        "project_targets",
+        "backlinks",
+        "backlink_observations",
+        "crawl_runs",
+        "crawl_pages",
+        "alert_rules",
+        "alert_events",
+        "alert_deliveries",
+        "backlink_discoveries",
+    ):
         assert one(ledger, f"SELECT COUNT(*) FROM {table}") == (0,), table
     assert one(ledger, "SELECT action, actor FROM audit_log") == ("project.deleted", "test")
     assert one(ledger, "SELECT COUNT(*) FROM page_fetch_jobs WHERE outcome IS NOT NULL")[0] > 0, "shared rows stay"
@@ -176,11 +243,19 @@ def test_change_interval_is_an_exponential_average(ledger: Ledger) -> None:
     for number, body in enumerate(bodies):
         at = window.start + timedelta(minutes=1)
         with ledger.transaction() as tx:
-            tx.execute("UPDATE backlinks SET next_check_at = %(at)s WHERE id = %(id)s", {"at": at, "id": scene.backlink_ids[0]})
+            tx.execute(
+                "UPDATE backlinks SET next_check_at = %(at)s WHERE id = %(id)s", {"at": at, "id": scene.backlink_ids[0]}
+            )
         claim = claims.claim_due(ledger, window=window, shard=0, shards=1, now=at, owner="test")
         due = next(row for row in claim.due.to_pylist() if row["source_url_id"] == scene.source_ids[0])
-        fetches.commit_fetches(ledger, data.fetches([data.fetch_row(due, at, content_hash=body, object_key=f"snapshots/{body.hex()}.zst")]))
+        fetches.commit_fetches(
+            ledger, data.fetches([data.fetch_row(due, at, content_hash=body, object_key=f"snapshots/{body.hex()}.zst")])
+        )
         window = data.next_window(window, by=1 if number < 2 else 3)
     # first body starts the clock; the change after 2 h is the average; the next after 3 h: 0.3 * 3 h + 0.7 * 2 h
-    row = one(ledger, "SELECT changes_seen, change_interval_ema_s FROM url_revalidation_state WHERE source_url_id = %(s)s", s=scene.source_ids[0])
+    row = one(
+        ledger,
+        "SELECT changes_seen, change_interval_ema_s FROM url_revalidation_state WHERE source_url_id = %(s)s",
+        s=scene.source_ids[0],
+    )
     assert row == (2, 0.3 * 3 * 3600 + 0.7 * 2 * 3600)

@@ -38,7 +38,9 @@ def table_state(ledger: Ledger, project: bytes) -> dict[str, list[tuple[Any, ...
         "matches": "SELECT backlink_id, project_target_id, is_active FROM backlink_target_matches WHERE project_id = %(p)s",
         "alerts": "SELECT id, event_type, retracted_at IS NOT NULL FROM alert_events WHERE project_id = %(p)s",
         "deliveries": "SELECT d.alert_event_id, d.channel, d.status FROM alert_deliveries d JOIN alert_events e ON e.id = d.alert_event_id WHERE e.project_id = %(p)s",
-        "outbox": "SELECT id, event_key FROM transactional_outbox WHERE partition_key LIKE CONCAT(LOWER(HEX(%(p)s)), '%%')".replace("%%", "%"),
+        "outbox": "SELECT id, event_key FROM transactional_outbox WHERE partition_key LIKE CONCAT(LOWER(HEX(%(p)s)), '%%')".replace(
+            "%%", "%"
+        ),
         "stats": "SELECT stat_date, observations_count, new_count, lost_count, recovered_count FROM project_backlink_daily_stats WHERE project_id = %(p)s",
         "runs": "SELECT id, status, pages_planned, pages_completed, pages_failed FROM crawl_runs WHERE project_id = %(p)s",
     }
@@ -47,7 +49,14 @@ def table_state(ledger: Ledger, project: bytes) -> dict[str, list[tuple[Any, ...
 
 def test_a_window_is_written_whole_and_once(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
     scene, edges = claimed
-    rule = projects.add_alert_rule(ledger, scene.project.id, name="all", event_types=["backlink.new"], channels=[{"channel": "email", "destination": "a@b.c"}], now=NOW)
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="all",
+        event_types=["backlink.new"],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
+    )
     observations = [
         data.observation_row(edges[0], target_rule_ids=[scene.target_rule]),
         data.observation_row(edges[1], evidence="none"),
@@ -77,7 +86,16 @@ def test_a_window_is_written_whole_and_once(ledger: Ledger, claimed: tuple[data.
 
     counts = apply_batch(ledger, batch, now=NOW)
 
-    assert counts == {"observations": 3, "edges": 3, "occurrences": 1, "alert_events": 1, "retracted": 0, "deliveries": 1, "outbox": 1, "pages": 3}
+    assert counts == {
+        "observations": 3,
+        "edges": 3,
+        "occurrences": 1,
+        "alert_events": 1,
+        "retracted": 0,
+        "deliveries": 1,
+        "outbox": 1,
+        "pages": 3,
+    }
     assert rows(
         ledger,
         "SELECT current_state, last_evidence, last_reason, consecutive_failures, next_check_at, confirm_not_before, anchor_text, follow, "
@@ -99,24 +117,51 @@ def test_a_window_is_written_whole_and_once(ledger: Ledger, claimed: tuple[data.
     assert table_state(ledger, scene.project.id) == after
 
 
-def test_an_older_batch_moves_nothing_backwards(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
+def test_an_older_batch_moves_nothing_backwards(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
     scene, edges = claimed
     old = data.observation_row(edges[0], version=5)
     new = data.observation_row(edges[0], evidence="missing", version=9)
-    rule = projects.add_alert_rule(ledger, scene.project.id, name="n", event_types=["backlink.new"], channels=[{"channel": "email", "destination": "a@b.c"}], now=NOW)
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="n",
+        event_types=["backlink.new"],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
+    )
     apply_batch(ledger, data.batch([data.state_row(new, "unknown", misses=1)], [new]), now=NOW)
     before = table_state(ledger, scene.project.id)
 
     stale = data.state_row(old, "live", event="new")
-    counts = apply_batch(ledger, data.batch([stale], [old], alerts=[data.alert_row(stale, rule, "backlink.new")]), now=NOW)
+    counts = apply_batch(
+        ledger, data.batch([stale], [old], alerts=[data.alert_row(stale, rule, "backlink.new")]), now=NOW
+    )
 
-    assert counts["edges"] == counts["observations"] == counts["alert_events"] == counts["deliveries"] == counts["outbox"] == 0
+    assert (
+        counts["edges"]
+        == counts["observations"]
+        == counts["alert_events"]
+        == counts["deliveries"]
+        == counts["outbox"]
+        == 0
+    )
     assert table_state(ledger, scene.project.id) == before
 
 
-def test_a_correction_retracts_the_alert_and_tells_the_outbox(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
+def test_a_correction_retracts_the_alert_and_tells_the_outbox(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
     scene, edges = claimed
-    rule = projects.add_alert_rule(ledger, scene.project.id, name="l", event_types=["backlink.lost"], channels=[{"channel": "email", "destination": "a@b.c"}], now=NOW)
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="l",
+        event_types=["backlink.lost"],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
+    )
     wrong = data.observation_row(edges[0], evidence="missing", version=10)
     lost = data.state_row(wrong, "lost", event="lost")
     alert = data.alert_row(lost, rule)
@@ -129,7 +174,12 @@ def test_a_correction_retracts_the_alert_and_tells_the_outbox(ledger: Ledger, cl
     live = data.state_row(right, "live")
     counts = apply_batch(ledger, data.batch([live], [right]), now=NOW)
 
-    assert (counts["edges"], counts["observations"], counts["retracted"], counts["outbox"]) == (1, 2, 1, 1)  # upsert counts 2
+    assert (counts["edges"], counts["observations"], counts["retracted"], counts["outbox"]) == (
+        1,
+        2,
+        1,
+        1,
+    )  # upsert counts 2
     state = table_state(ledger, scene.project.id)
     assert [row[1:] for row in state["alerts"]] == [("backlink.lost", 1)]
     assert [row[2] for row in state["deliveries"]] == ["cancelled"]
@@ -144,7 +194,9 @@ def test_a_correction_retracts_the_alert_and_tells_the_outbox(ledger: Ledger, cl
     assert [row[2] for row in state["deliveries"]] == ["pending"]
 
 
-def test_an_old_observation_without_its_row_gets_its_state_only(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
+def test_an_old_observation_without_its_row_gets_its_state_only(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
     scene, edges = claimed
     first = data.observation_row(edges[0], version=1)
     apply_batch(ledger, data.batch([data.state_row(first, "live", event="new")], [first]), now=NOW)
@@ -153,30 +205,46 @@ def test_an_old_observation_without_its_row_gets_its_state_only(ledger: Ledger, 
     counts = apply_batch(ledger, data.batch([refolded], []), now=NOW)
 
     assert (counts["edges"], counts["observations"]) == (1, 0)
-    assert rows(ledger, "SELECT transition_event, state_version, anchor_text FROM backlink_observations WHERE id = %(i)s", i=first["observation_id"]) == [
-        ("none", 7, "our friends")
-    ]
-    assert rows(ledger, "SELECT anchor_text, last_reason FROM backlinks WHERE id = %(i)s", i=edges[0]["backlink_id"]) == [("our friends", "link_found")]
+    assert rows(
+        ledger,
+        "SELECT transition_event, state_version, anchor_text FROM backlink_observations WHERE id = %(i)s",
+        i=first["observation_id"],
+    ) == [("none", 7, "our friends")]
+    assert rows(
+        ledger, "SELECT anchor_text, last_reason FROM backlinks WHERE id = %(i)s", i=edges[0]["backlink_id"]
+    ) == [("our friends", "link_found")]
 
 
-def test_lost_without_complete_evidence_is_refused_and_nothing_is_written(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
+def test_lost_without_complete_evidence_is_refused_and_nothing_is_written(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
     scene, edges = claimed
     good = data.observation_row(edges[0])
     bad = data.observation_row(edges[1], evidence="none")
     before = table_state(ledger, scene.project.id)
     with pytest.raises(LedgerConstraint, match="observations_lost"):
-        apply_batch(ledger, data.batch([data.state_row(good, "live", event="new"), data.state_row(bad, "lost", event="lost")], [good, bad]), now=NOW)
+        apply_batch(
+            ledger,
+            data.batch(
+                [data.state_row(good, "live", event="new"), data.state_row(bad, "lost", event="lost")], [good, bad]
+            ),
+            now=NOW,
+        )
     assert table_state(ledger, scene.project.id) == before
 
 
-def test_an_edge_that_was_lost_may_be_checked_without_evidence(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
+def test_an_edge_that_was_lost_may_be_checked_without_evidence(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
     scene, edges = claimed
     blocked = data.observation_row(edges[0], evidence="none")
     lost_before = data.state_row(blocked, "lost", lost_at=NOW - timedelta(days=3))
     assert apply_batch(ledger, data.batch([lost_before], [blocked]), now=NOW)["edges"] == 1
 
 
-def test_matches_end_and_occurrences_go_when_the_page_says_so(ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]) -> None:
+def test_matches_end_and_occurrences_go_when_the_page_says_so(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
     scene, edges = claimed
     edge = edges[0]
     occurrence = {
@@ -198,16 +266,28 @@ def test_matches_end_and_occurrences_go_when_the_page_says_so(ledger: Ledger, cl
     second = data.observation_row(second_edge, later, version=2, crawl_page_id=None)
     kept = {**occurrence, "occurrence_key": b"b" * 32, "observed_at": later}
     apply_batch(ledger, data.batch([data.state_row(second, "live")], [second], occurrences=[kept]), now=later)
-    assert rows(ledger, "SELECT occurrence_key, is_live, last_seen_at FROM backlink_occurrences WHERE backlink_id = %(i)s ORDER BY 1", i=edge["backlink_id"]) == [
+    assert rows(
+        ledger,
+        "SELECT occurrence_key, is_live, last_seen_at FROM backlink_occurrences WHERE backlink_id = %(i)s ORDER BY 1",
+        i=edge["backlink_id"],
+    ) == [
         (b"a" * 32, 0, NOW),
         (b"b" * 32, 1, later),
     ]
-    assert rows(ledger, "SELECT is_active, ended_at FROM backlink_target_matches WHERE backlink_id = %(i)s", i=edge["backlink_id"]) == [(0, later)]
+    assert rows(
+        ledger,
+        "SELECT is_active, ended_at FROM backlink_target_matches WHERE backlink_id = %(i)s",
+        i=edge["backlink_id"],
+    ) == [(0, later)]
 
     blocked_edge = {**edge, "crawl_run_id": b"z" * 16}
-    blocked = data.observation_row(blocked_edge, later + timedelta(hours=1), evidence="none", version=3, crawl_page_id=None)
+    blocked = data.observation_row(
+        blocked_edge, later + timedelta(hours=1), evidence="none", version=3, crawl_page_id=None
+    )
     apply_batch(ledger, data.batch([data.state_row(blocked, "live", last_live_at=later)], [blocked]), now=later)
-    live = rows(ledger, "SELECT SUM(is_live) FROM backlink_occurrences WHERE backlink_id = %(i)s", i=edge["backlink_id"])
+    live = rows(
+        ledger, "SELECT SUM(is_live) FROM backlink_occurrences WHERE backlink_id = %(i)s", i=edge["backlink_id"]
+    )
     assert live == [(1,)], "no evidence says nothing about occurrences"
 
 
@@ -215,12 +295,20 @@ def test_lookups_for_policy_and_cooldown(ledger: Ledger, claimed: tuple[data.Sce
     scene, edges = claimed
     missing = data.observation_row(edges[0], evidence="missing")
     lost = data.state_row(missing, "lost", event="lost")
-    rule = projects.add_alert_rule(ledger, scene.project.id, name="l", event_types=["backlink.lost"], channels=[{"channel": "email", "destination": "a@b.c"}], now=NOW)
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="l",
+        event_types=["backlink.lost"],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
+    )
     apply_batch(ledger, data.batch([lost], [missing], alerts=[data.alert_row(lost, rule)]), now=NOW)
     ids = [edge["backlink_id"] for edge in edges]
-    assert [(row["backlink_id"], row["event_type"]) for row in recent_alerts(ledger, ids, since=NOW - timedelta(hours=1)).to_pylist()] == [
-        (edges[0]["backlink_id"], "backlink.lost")
-    ]
+    assert [
+        (row["backlink_id"], row["event_type"])
+        for row in recent_alerts(ledger, ids, since=NOW - timedelta(hours=1)).to_pylist()
+    ] == [(edges[0]["backlink_id"], "backlink.lost")]
     assert recent_alerts(ledger, ids, since=NOW + timedelta(hours=1)).num_rows == 0
     intervals = {row["backlink_id"]: row for row in read_intervals(ledger, ids).to_pylist()}
     assert intervals[edges[0]["backlink_id"]]["misses"] == 2
