@@ -15,15 +15,14 @@ from transforms.schemas import Dataset
 
 def checked(dataset: Dataset, table: pa.Table) -> pa.Table:
     """The rows with exactly the dataset's columns and types. Raises `PermanentError` naming a column that misfits."""
-    try:
-        table = dataset.conform(table)
-    except (ValueError, pa.ArrowException) as error:
-        raise PermanentError(f"rows do not fit dataset {dataset.name}: {error}") from error
     for item in dataset.schema:
-        if not item.nullable and table[item.name].null_count:
+        if item.name in table.column_names and not item.nullable and table[item.name].null_count:
             at = pc.index(pc.is_null(table[item.name]), True).as_py()
             raise PermanentError(f"dataset {dataset.name}: column {item.name} is empty in row {at}; it is required")
-    return table
+    try:
+        return dataset.conform(table)
+    except (ValueError, pa.ArrowException) as error:
+        raise PermanentError(f"rows do not fit dataset {dataset.name}: {error}") from error
 
 
 def plain(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -73,6 +73,11 @@ def explained(settings: ClickHouseSettings, doing: str) -> Iterator[None]:
         yield
     except (DatabaseError, StreamFailureError) as error:
         code = error_code(error)
+        if code is None and isinstance(error, OperationalError):  # the driver's word for a socket that failed
+            raise ClickHouseDown(
+                f"ClickHouse does not answer at {where} (could not {doing}): start it with `make up`, "
+                "or set BACKLINKS_CLICKHOUSE__HOST and __PORT"
+            ) from error
         if code in _WRONG_CREDENTIALS:
             raise ClickHouseRefused(
                 f"ClickHouse at {where} refused user {settings.user!r}: set BACKLINKS_CLICKHOUSE__USER and __PASSWORD"
@@ -86,11 +91,6 @@ def explained(settings: ClickHouseSettings, doing: str) -> Iterator[None]:
             ) from error
         kind = ClickHouseDown if code is None or code in _BUSY else ClickHouseRefused
         raise kind(f"could not {doing} on ClickHouse at {where}: {_first_line(error)}") from error
-    except OperationalError as error:
-        raise ClickHouseDown(
-            f"ClickHouse does not answer at {where} (could not {doing}): start it with `make up`, "
-            "or set BACKLINKS_CLICKHOUSE__HOST and __PORT"
-        ) from error
     except ClickHouseError as error:
         raise ClickHouseRefused(f"could not {doing} on ClickHouse at {where}: {_first_line(error)}") from error
 
