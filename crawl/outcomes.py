@@ -164,27 +164,39 @@ def _segments(url: str) -> set[str]:
     return set(_path(url).split("/"))
 
 
-_TITLE = re.compile(rb"<title[^>]*>([^<]{0,300})", re.IGNORECASE)
+_TITLE_WITHIN = 16 * 1024
 _NOT_FOUND = re.compile(
     rb"\b404\b|not\s+found|page\s+(?:is\s+)?(?:missing|unavailable|does\s?n.?t\s+exist)"
     rb"|no\s+longer\s+(?:exists|available)|nicht\s+gefunden|introuvable|no\s+encontrad[ao]|non\s+trovat[ao]"
-    rb"|n[\xc3\xa3a]+o\s+encontrad[ao]",
-    re.IGNORECASE,
+    rb"|n[\xc3\xa3a]+o\s+encontrad[ao]"
 )
-_PARKED = re.compile(
-    rb"domain\s+(?:is|may\s+be)\s+for\s+sale|buy\s+this\s+domain"
-    rb"|this\s+domain\s+(?:is\s+parked|has\s+expired|name\s+is\s+for\s+sale)"
-    rb"|sedoparking\.com|parkingcrew\.net|bodis\.com|parklogic\.com|d38psrni17bvxu\.cloudfront\.net",
-    re.IGNORECASE,
+_PARKED_WITHIN = 32 * 1024
+_PARKED = (
+    b"domain is for sale",
+    b"domain may be for sale",
+    b"domain name is for sale",
+    b"buy this domain",
+    b"this domain is parked",
+    b"this domain has expired",
+    b"sedoparking.com",
+    b"parkingcrew.net",
+    b"bodis.com",
+    b"parklogic.com",
+    b"d38psrni17bvxu.cloudfront.net",
 )
 
 
 def warnings_of(body: bytes) -> list[str]:
     """`soft_404` and `parked`: what a person should look at. Never a cause of loss."""
     found = []
-    title = _TITLE.search(body[:16384])
-    if title is not None and _NOT_FOUND.search(title.group(1)):
-        found.append("soft_404")
-    if len(body) < 65536 and _PARKED.search(body):
-        found.append("parked")
+    head = body[:_TITLE_WITHIN].lower()
+    start = head.find(b"<title")
+    if start >= 0:
+        end = head.find(b"</title", start, start + 400)
+        if _NOT_FOUND.search(head, start + 6, end if end > 0 else start + 400):
+            found.append("soft_404")
+    if len(body) <= _PARKED_WITHIN:
+        text = body.lower()
+        if any(marker in text for marker in _PARKED):
+            found.append("parked")
     return found

@@ -1,10 +1,10 @@
 """Pages that stand between robots and the content: challenges, block pages and consent walls. Here: their documented
 markers, and where they count. Not here: what follows from them (evidence `none`, with a reason).
 
-Only markers that a vendor documents or that its interstitial cannot do without are used, never the vendor's beacon,
-which ordinary pages behind the same vendor carry too (`/cdn-cgi/challenge-platform/scripts/jsd/`, `js.datadome.co`,
-`_Incapsula_Resource?SWJIYLWA`, `*.awswaf.com/…/challenge.js`, `client.px-cdn.net`). A marker counts anywhere in the body:
-interstitials are padded. Bytes are searched, not a tree: the markers are ASCII in every encoding the web uses for them.
+Only markers that a vendor documents or that its interstitial cannot do without are used, never the vendor's beacon
+that ordinary pages behind the same vendor carry too (`/cdn-cgi/challenge-platform/scripts/jsd/`, `js.datadome.co`,
+`_Incapsula_Resource?SWJIYLWA`, `*.awswaf.com/…/challenge.js`, `client.px-cdn.net`). A marker counts anywhere in the
+body: interstitials are padded. Bytes are searched, not a tree: the markers are ASCII in every encoding the web uses.
 """
 
 from __future__ import annotations
@@ -39,13 +39,10 @@ _HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 _GATES: tuple[tuple[bytes, tuple[tuple[bytes, str], ...]], ...] = (
     # A short string that all its markers hold, so that an ordinary page costs a few fast searches.
     (
-        b"challenge",
+        b"_challenge",
         (
             (b"/_sec/cp_challenge/", "akamai challenge"),
             (b'id="anubis_challenge"', "anubis challenge"),
-            (b"/.well-known/ddos-guard/js-challenge", "ddos-guard challenge"),
-            (b"/cdn-cgi/challenge-platform/h/b/orchestrate/", "cloudflare challenge"),
-            (b"/cdn-cgi/challenge-platform/h/g/orchestrate/", "cloudflare challenge"),
         ),
     ),
     (b"_cf_chl_opt", ((b"window._cf_chl_opt", "cloudflare challenge"),)),
@@ -67,19 +64,20 @@ _GATES: tuple[tuple[bytes, tuple[tuple[bytes, str], ...]], ...] = (
     ),
 )
 
-_SMALL = 64 * 1024
+_SMALL = 24 * 1024
 _SMALL_MARKERS: tuple[tuple[bytes, str], ...] = (
     # Vendors whose pages are never large: searched in small bodies alone.
     (b"window.gokuProps", "aws waf challenge"),
     (b"sucuri_cloudproxy_js", "sucuri challenge"),
     (b"/ips.js?KP_UIDz=", "kasada challenge"),
     (b"<title>DDoS-Guard</title>", "ddos-guard challenge"),
+    (b"/.well-known/ddos-guard/js-challenge", "ddos-guard challenge"),
     (b"Vercel Security Checkpoint", "vercel checkpoint"),
     (b"The requested URL was rejected. Please consult with your administrator.", "f5 block page"),
     (b"our systems have detected unusual traffic from your computer network", "google sorry page"),
 )
 
-_CONSENT_BODY = 32 * 1024
+_CONSENT_BODY = 16 * 1024
 _CONSENT_LINKS = 12
 _CONSENT_MARKERS: tuple[tuple[bytes, str], ...] = (
     (b"sp_message_container_", "sourcepoint consent wall"),
