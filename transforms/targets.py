@@ -1,7 +1,7 @@
 """What a project monitors: target definitions, and which URLs they cover.
 
-Here: parsing what a person writes after `--target`, the key under which a target is unique in a project, and coverage of a
-column of URLs (set-based, polars). Not here: matching manifests with edges (`transforms.matching`), storing
+Here: parsing what a person writes after `--target`, the key under which a target is unique in a project, and coverage
+of a column of URLs (set-based, polars). Not here: matching manifests with edges (`transforms.matching`), storing
 (`warehouse.ledger`).
 
 | written | scope | covers |
@@ -132,9 +132,9 @@ def parse_target(written: str, *, is_strict: bool = False) -> Target:
 def comparison_key(identity: pl.Expr, *, drop_slash: bool = False) -> pl.Expr:
     """What of an identity counts for a tolerant target: no scheme, no `www.`, no click-tracking parameters.
 
-    `drop_slash` takes one trailing slash off the path too (exact_url). An empty query that only held tracking goes with it.
+    `drop_slash` takes one trailing slash off the path too (exact_url). A query that only held tracking goes.
     """
-    parts = identity.str.replace(r"^https?://(?:www\.)?", "").str.splitn("?", 2)
+    parts = identity.str.replace(r"^https?://(?:www\.([^./?#:]+\.[^/?#:]))?", "$1").str.splitn("?", 2)
     path, query = parts.struct.field("field_0"), parts.struct.field("field_1")
     if drop_slash:
         path = path.str.strip_suffix("/")
@@ -143,8 +143,8 @@ def comparison_key(identity: pl.Expr, *, drop_slash: bool = False) -> pl.Expr:
 
 
 def bare_host(host: pl.Expr) -> pl.Expr:
-    """A host without a leading `www.`."""
-    return host.str.strip_prefix("www.")
+    """A host without a leading `www.`, where a name with a dot is left."""
+    return host.str.replace(r"^www\.([^.]+\..)", "$1")
 
 
 def covering(
@@ -180,7 +180,7 @@ def covering(
 def _covers(target: Target) -> pl.Expr:
     identity, host = pl.col("identity"), pl.col("host")
     if target.url is None:
-        wanted = target.host if target.is_strict else target.host.removeprefix("www.")
+        wanted = target.host if target.is_strict else pl.select(bare_host(pl.lit(target.host))).item()
         have = host if target.is_strict else bare_host(host)
         here = have == wanted
         return here | host.str.ends_with("." + target.host) if target.include_subdomains else here

@@ -98,7 +98,10 @@ def import_with_progress(ledger: Ledger, file: Path, options: ImportOptions, set
                 speed=now.counts.rows / elapsed if elapsed else 0.0,
             )  # fmt: skip
 
-        return run_import(ledger, file, options, clock=settings.clock, progress=step)
+        def waiting() -> None:
+            bar.console.print(f"Another import into project {options.project} is running: waiting for it to end.")
+
+        return run_import(ledger, file, options, clock=settings.clock, progress=step, on_wait=waiting)
 
 
 def show(report: ImportReport, console: Console) -> None:

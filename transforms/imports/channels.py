@@ -1,7 +1,7 @@
 """What a person writes after `--alert`: where alerts of a project go. Here: parsing. Not here: delivering.
 
-Written `email:ADDRESS`, `webhook:URL`, `slack:env:NAME`. A Slack hook's address is itself a secret, and so may a webhook's
-be: those are named by the environment variable that holds them (`env:NAME`), never stored.
+Written `email:ADDRESS`, `webhook:URL`, `slack:env:NAME`. A Slack hook's address is itself a secret, and so may a
+webhook's be: those are named by the environment variable that holds them (`env:NAME`), never stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How a file of links is laid out: delimiter, heading line, export and columns, found from its first lines.
 
-Here: the search over delimiters and heading lines, and the fall-back by content (a column of URLs). Not here: the tables
-of headings (`transforms.imports.formats`), reading rows (`transforms.imports.records`).
+Here: the search over delimiters and heading lines, and the fall-back by content (a column of URLs). Not here: the
+tables of headings (`transforms.imports.formats`), reading rows (`transforms.imports.records`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def split(line: str, delimiter: str | None) -> list[str]:
 
 
 def detect(lines: list[str], name: str, *, format_name: str | None = None) -> Layout:
-    """The layout of a file that begins with `lines` (complete lines without line ends, at most some dozens are looked at).
+    """The layout of a file that begins with `lines` (complete lines, no line ends; some dozens are looked at).
 
     `format_name` insists on one export. Raises `ImportFileError` naming the headings found and what is needed.
     """
@@ -107,7 +107,7 @@ def _format_named(format_name: str | None) -> Format | None:
 
 
 def _by_heading(lines: list[str], wanted: Format | None) -> tuple[Format, str | None, int, list[str]] | None:
-    """The best (format, delimiter, index of the heading line, headings): most needed columns, then most known headings."""
+    """The best (format, delimiter, index of heading line, headings): most needed columns, then most known headings."""
     best: tuple[tuple[int, int, int], Format, str | None, int, list[str]] | None = None
     for index, line in enumerate(lines[:HEADING_LINES]):
         if not line.strip():
@@ -175,12 +175,12 @@ def _only(columns: list[int], cells: list[str], sample: list[list[str]], name: s
 
 
 def _by_content(lines: list[str], name: str) -> Layout:
-    """No heading is known: a table with one column of URLs is a list of source pages; two without headings are source, target."""
+    """No heading is known: one column of URLs is a list of source pages; two without headings are source, target."""
     start = 0
     if _EXCEL_SEP.match(lines[0].strip('"')):
         start = 1
     body = [(i, line) for i, line in enumerate(lines[start:], start) if line.strip()]
-    best: tuple[int, str | None, int, list[list[str]], list[int]] | None = None
+    best: tuple[int, str, int, list[list[str]], list[int]] | None = None
     for delimiter in DELIMITERS:
         rows = [split(line, delimiter) for _, line in body]
         widths = [len(row) for row in rows]
@@ -198,7 +198,7 @@ def _by_content(lines: list[str], name: str) -> Layout:
         if urls and urls >= 0.6 * (len(cells) - (not first_is_url)):
             return _plain_list(lines)
         raise _no_columns(name, body[0][1])
-    _, delimiter, width, rows, columns = best
+    delimiter, width, rows, columns = best[1:]
     headed = not any(len(rows[0]) > c and _URL.match(rows[0][c]) for c in columns)
     headings = tuple(cell.strip() for cell in rows[0]) if headed else ()
     first_data = body[0][0] + 1 + headed

@@ -30,15 +30,15 @@ class RowReason(StrEnum):
     """Why a row was not accepted. Reasons of URL identity (`transforms.urls`) come besides, as `source_<reason>` or
     `target_<reason>`."""
 
-    # -- duplicates ----------------------------------------------------------------------------------------------------
+    # -- duplicates -----
     DUPLICATE_IN_FILE = "duplicate_in_file"  # an earlier row of this file names the same edge
     ALREADY_KNOWN = "already_known"  # the project had this edge before
-    # -- the line as such ------------------------------------------------------------------------------------------------
+    # -- the line as such -----
     LINE_TOO_LONG = "line_too_long"  # more than a mebibyte before the next line end
     UNCLOSED_QUOTE = "unclosed_quote"  # a quoted field never ends, or swallows whole rows
     FIELD_TOO_LONG = "field_too_long"  # one cell of more than 128 KiB
     RAGGED_ROW = "ragged_row"  # more or fewer cells than headings, and no URL where one must be
-    # -- a cell ------------------------------------------------------------------------------------------------------------
+    # -- a cell -----
     SOURCE_MISSING = "source_missing"
     TARGET_MISSING = "target_missing"
     SOURCE_BAD_ENCODING = "source_bad_encoding"  # bytes that the file's encoding does not know
@@ -47,7 +47,7 @@ class RowReason(StrEnum):
     TARGET_CONTROL_CHARACTER = "target_control_character"
     SOURCE_NOT_A_URL = "source_not_a_url"
     TARGET_NOT_A_URL = "target_not_a_url"
-    # -- the edge ------------------------------------------------------------------------------------------------------------
+    # -- the edge -----
     NOT_A_LINK = "not_a_link"  # the export says that it is an image, a style sheet or a script
     TARGET_OUT_OF_SCOPE = "target_out_of_scope"  # no target of the project covers it
     TARGET_LIMIT = "target_limit"  # its domain would be one target too many for the project

@@ -102,7 +102,7 @@ class RecordAssembler:
             start = self._run(out, first, lines, start, closed)
 
     def _run(self, out: Cells, first: int, lines: list[str], start: int, closed: bool) -> int:
-        """Read rows from `start` until one needs a decision; returns where to go on (the end when lines were held back)."""
+        """Read rows from `start` until one needs a decision; returns where to go on (the end when lines are held)."""
         layout, total = self._layout, len(lines)
         source, target, width = layout.source, layout.target, layout.width
         need = max(source, -1 if target is None else target)
@@ -166,7 +166,7 @@ class RecordAssembler:
         return kind.strip().casefold() in self._layout.not_links
 
     def _verdict(self, lines: list[str], row: list[str], *, at_block_end: bool, closed: bool) -> str:
-        """`row` for a record that stands, `broken` for a quote that was never closed, `hold` when the next block decides."""
+        """`row` for a record that stands, `broken` for a quote that never closes, `hold` if the next block decides."""
         try:
             strict = list(
                 csv.reader(

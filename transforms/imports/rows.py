@@ -30,14 +30,14 @@ _BARE = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W\d_][\w-]*\.?(?::\d{1,5})
 _PASSWORD = re.compile(r"(//[^/?#@\s:]*:)[^/?#@\s]*@")
 _BLANK = " \t\r\n\f\v\xa0\ufeff"
 
-REJECT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+REJECT_SCHEMA = pl.Schema({
     "line": pl.UInt32,  # line on which the row starts, from 1
     "result": pl.String,  # duplicate | invalid
     "reason": pl.String,  # RowReason, or source_/target_ and a reason of URL identity
     "detail": pl.String,  # for a person: "first on line 7"
     "source": pl.String,  # as written, cut to SHOWN_CHARS
     "target": pl.String,
-}
+})  # fmt: skip
 """Columns of rows that were not accepted."""
 
 URL_FIELDS = ("identity", "url_hash", "scheme", "host", "path", "query", "registrable_domain", "public_suffix", "site")
@@ -123,12 +123,13 @@ class RowJudge:
         else:
             target = _Ends("target", [self._landing] * len(cells))
             any_target = pl.lit(self._any_target)
-        ragged = [
-            reason if reason is None or reason != RowReason.RAGGED_ROW or not (source.spelled(i) and target.spelled(i)) else None
+        # A ragged row is as good as any other when both cells hold URLs by themselves.
+        broken = [
+            None if reason == RowReason.RAGGED_ROW and source.spelled(i) and target.spelled(i) else reason
             for i, reason in enumerate(cells.reason)
-        ] if any(cells.reason) else cells.reason  # fmt: skip
+        ]
         frame = pl.DataFrame(
-            {"line": pl.Series(cells.line, dtype=pl.UInt32), "broken": pl.Series(ragged, dtype=pl.String)}
+            {"line": pl.Series(cells.line, dtype=pl.UInt32), "broken": pl.Series(broken, dtype=pl.String)}
         ).hstack(source.frame()).hstack(target.frame())  # fmt: skip
         if not self._plan.has_target_column:
             frame = frame.with_columns(target=pl.lit(""))

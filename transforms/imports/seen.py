@@ -23,7 +23,10 @@ class SeenEdges:
         return sum(len(run[0]) for run in self._runs)
 
     def add(self, keys: bytes, lines: list[int]) -> U32:
-        """Add rows (16 key bytes each, in file order). Returns for each row the line of the same edge's first row, 0 if it is new."""
+        (
+            """Add rows (16 key bytes each, file order). For each row the line of its edge's first row, 0 if new."""
+            ""
+        )
         if not lines:
             return np.zeros(0, dtype=np.uint32)
         pairs = np.frombuffer(keys, dtype="<u8").reshape(-1, 2)

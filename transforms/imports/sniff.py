@@ -1,4 +1,4 @@
-"""What the first bytes of an import file are. Here: gzip, byte order marks, encodings, line ends, files of another kind.
+"""What the first bytes of an import file are. Here: gzip, byte order marks, encodings, line ends, other kinds of file.
 Not here: delimiter and headings (`transforms.imports.layout`), reading (`warehouse.imports.reader`).
 """
 
@@ -99,5 +99,6 @@ def sniff_encoding(head: bytes, name: str) -> TextEncoding:
 
 
 def sniff_newline(text: str) -> str:
-    """The line end to split at: `\\n` (a `\\r` before it is dropped by the reader), or `\\r` for files that know no other."""
-    return "\r" if "\n" not in text and "\r" in text else "\n"
+    """The line end to split at: `\\n` (the reader drops a `\\r` before it), or `\\r` for files that know no other."""
+    # A `\\r` at the very end may be half of a line end.
+    return "\r" if "\n" not in text and "\r" in text[:-1] else "\n"

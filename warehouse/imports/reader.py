@@ -1,4 +1,4 @@
-"""A file of links as blocks of lines, in bounded memory whatever the file is. Here: opening, unpacking, decoding, splitting.
+"""A file of links as blocks of lines, in bounded memory whatever it is. Here: opening, unpacking, decoding, splitting.
 Not here: what the first bytes mean (`transforms.imports.sniff`), what a line holds (`transforms.imports.records`).
 """
 
@@ -25,8 +25,8 @@ from transforms.imports.sniff import (
 )
 
 READ_BYTES = 1 << 18
-BLOCK_LINES = 20_000
-BLOCK_CHARS = 8 << 20
+BLOCK_LINES = 10_000
+BLOCK_CHARS = 4 << 20
 """A block ends at whichever comes first: a wide export stays as bounded as a narrow one."""
 
 
@@ -150,13 +150,14 @@ class LineSource:
             data = self._read(READ_BYTES)
 
     def _unzip(self, start: bytes) -> Iterator[bytes]:
-        """All members of a gzip file (RFC 1952 §2.2), each piece of at most `READ_BYTES`; what is broken goes to `damage`."""
+        """All members of a gzip (RFC 1952 §2.2), in pieces of at most `READ_BYTES`; `damage` says what is broken."""
         data, member, unpacked = start, zlib.decompressobj(wbits=31), 0
         while True:
             try:
                 piece = member.decompress(data, READ_BYTES)
             except zlib.error as error:
-                self.damage = f"gzip is corrupt near byte {self._position - len(data):,} of the file, {unpacked:,} bytes unpacked: {error}"
+                near = self._position - len(data)
+                self.damage = f"gzip is corrupt near byte {near:,} of the file, {unpacked:,} bytes unpacked: {error}"
                 return
             if piece:
                 unpacked += len(piece)
@@ -191,7 +192,7 @@ class LineSource:
         return data
 
     def blocks(self) -> Iterator[LineBlock]:
-        """All lines of the file, from the first; a line over `MAX_LINE_CHARS` is cut to its head and marked. One pass only."""
+        """All lines of the file, once; a line over `MAX_LINE_CHARS` is cut to its head and marked."""
         encoding, newline = self.opened.encoding, self.opened.newline
         strip_cr = newline == "\n"
         decoder = codecs.getincrementaldecoder(encoding.codec)(encoding.errors)

@@ -1,5 +1,5 @@
-"""The rejects file: every row of an import that was not accepted. Here: writing it, whole or not at all, safe to open in a
-spreadsheet. Not here: why a row was rejected (`transforms.imports.rows`).
+"""The rejects file: every row of an import that was not accepted. Here: writing it, whole or not at all, safe to open
+in a spreadsheet. Not here: why a row was rejected (`transforms.imports.rows`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ COLUMNS = ("line", "result", "reason", "source", "target", "detail")
 class RejectsFile:
     """A CSV (UTF-8) with `COLUMNS`. It appears under its name when the block ends; after an error, not at all.
 
-    Cells that a spreadsheet would run as a formula get an apostrophe in front. Raises `ImportFileError` when the file cannot
-    be written (no such folder, no permission, disk full).
+    Cells that a spreadsheet would run as a formula get an apostrophe in front. Raises `ImportFileError` when the file
+    cannot be written (no such folder, no permission, disk full).
     """
 
     def __init__(self, path: Path) -> None:

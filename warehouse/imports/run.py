@@ -1,9 +1,9 @@
 """One import: from a file's first byte to counts in the ledger. Here: the run. Not here: what a row is worth
 (`transforms.imports`), how edges are stored (`warehouse.ledger`).
 
-Every batch of rows is registered in transactions of its own and registering again changes nothing, so an import that was
-killed is completed by importing the file again: what it had registered comes out as `already_known`. No check history is
-touched. Memory is bounded by the batch, plus about 20 bytes an edge to tell duplicates within the file.
+Every batch of rows is registered in transactions of its own and registering again changes nothing, so an import that
+was killed is completed by importing the file again: what it had registered comes out as `already_known`. No check
+history is touched. Memory is bounded by the batch, plus about 20 bytes an edge to tell duplicates within the file.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -24,16 +25,20 @@ from transforms.imports import layout as layouts
 from transforms.imports.layout import Layout
 from transforms.imports.problems import ImportFileError, RowReason, RowResult, TargetNeeded
 from transforms.imports.records import Cells, LineBlock, RecordAssembler
-from transforms.imports.rows import REJECT_SCHEMA, Plan, RowJudge, new_domains
+from transforms.imports.rows import REJECT_SCHEMA, Judged, Plan, RowJudge, new_domains
 from transforms.targets import Scope, Target, domain_target
 from warehouse.imports.reader import LineSource
 from warehouse.imports.rejects import RejectsFile
+from warehouse.imports.turn import turn
 from warehouse.ledger import Ledger, edges, imports, keys, projects
 from warehouse.ledger.projects import Project, TargetSpec
 from warehouse.ledger.tables import EDGES, IMPORT_ITEMS, URLS
 
 DEFAULT_MAX_TARGETS = 300
 """`tenant_crawl_limits.max_targets_per_project` of a tenant without a row of its own."""
+
+WRITERS = 2
+"""Batches that MySQL works on at once."""
 
 ALERT_RULE_NAME = "default"
 ALERT_EVENT_TYPES = ("backlink.lost", "backlink.recovered", "backlink.rel_changed", "target.broken")
@@ -108,12 +113,14 @@ def import_file(
     *,
     clock: Clock,
     progress: Callable[[Progress], None] = lambda _: None,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> ImportReport:
     """Import a file into a project (made when it is not there).
 
-    Raises `ImportFileError` (nothing was written) when the file cannot be read as a table or list of links, holds no row,
-    or names no target while the caller names none either (`TargetNeeded`); ledger errors as they come, the run then says
-    `failed` and importing again completes it.
+    Raises `ImportFileError` (nothing was written) when the file cannot be read as a table or list of links, holds no
+    row, or names no target while the caller names none either (`TargetNeeded`); ledger errors as they come: the run
+    then says `failed` or `partial`, and importing again completes it. Imports into one project take turns: `on_wait` is
+    called when this one has to wait for another.
     """
     started = time.monotonic()
     with LineSource(path) as source:
@@ -131,17 +138,27 @@ def import_file(
                 "say what the links point at with --target example.com or --target https://example.com/page."
             )
         with _Rejects(options.rejects) as rejects:
-            run = _Run(ledger, path, options, layout, known, tenant_id, clock)
-            try:
-                for cells in itertools.chain([first], batches):
-                    rejects.write(run.batch(cells))
-                    progress(Progress(source.position, source.opened.size, run.counts))
-                run.finish(source.damage)
-            except BaseException as error:
-                run.abandon(error)
-                raise
+            project = projects.ensure_project(
+                ledger,
+                tenant_id=tenant_id,
+                name=options.project,
+                now=clock.now(),
+                recrawl_interval=options.interval,
+                is_strict=options.strict,
+            )
+            with turn(ledger, project.id, on_wait=on_wait):
+                known = _known_targets(ledger, tenant_id, options.project)
+                run = _Run(ledger, path, options, layout, project, known, clock)
+                try:
+                    for rejected in run.batches(itertools.chain([first], batches)):
+                        rejects.write(rejected)
+                        progress(Progress(source.position, source.opened.size, run.counts))
+                    run.finish(source.damage)
+                except BaseException as error:
+                    run.abandon(error)
+                    raise
         return ImportReport(
-            run.project,
+            project,
             run.id,
             layout,
             source.opened.encoding.label,
@@ -166,6 +183,14 @@ def _known_targets(ledger: Ledger, tenant_id: bytes, name: str) -> list[Target]:
     project = projects.find_project(ledger, tenant_id=tenant_id, name=name)
     if project is None:
         return []
+    with ledger.transaction() as tx:
+        primary = tx.row(
+            "SELECT id FROM project_targets WHERE project_id = %(id)s AND is_primary = TRUE AND deleted_at IS NULL",
+            {"id": project.id},
+        )
+    # The primary target comes first: it stands for the project where a file names no targets.
+    rules = projects.target_rules(ledger, [project.id]).to_pylist()
+    rules.sort(key=lambda row: primary is None or row["project_target_id"] != primary[0])
     return [
         Target(
             Scope(row["scope"]),
@@ -175,7 +200,7 @@ def _known_targets(ledger: Ledger, tenant_id: bytes, name: str) -> list[Target]:
             row["include_subdomains"],
             row["is_strict"],
         )
-        for row in projects.target_rules(ledger, [project.id]).to_pylist()
+        for row in rules
     ]
 
 
@@ -188,21 +213,14 @@ class _Run:
         path: Path,
         options: ImportOptions,
         layout: Layout,
+        project: Project,
         known: list[Target],
-        tenant_id: bytes,
         clock: Clock,
     ) -> None:
         self._ledger, self._layout, self._clock, self._due_now = ledger, layout, clock, options.due_now
-        now = clock.now()
+        self.project = project
         self.counts = Counts()
-        self.project = projects.ensure_project(
-            ledger,
-            tenant_id=tenant_id,
-            name=options.project,
-            now=now,
-            recrawl_interval=options.interval,
-            is_strict=options.strict,
-        )
+        now = clock.now()
         strict = self.project.is_strict
         wanted = [
             Target(t.scope, t.host, t.registrable_domain, t.url, t.include_subdomains, strict)
@@ -224,7 +242,7 @@ class _Run:
                 tuple(self.targets),
                 open_scope=not options.targets and layout.target is not None,
                 has_target_column=layout.target is not None,
-                max_targets=_max_targets(ledger, tenant_id),
+                max_targets=_max_targets(ledger, project.tenant_id),
             )
         )
         self.id = imports.start_run(
@@ -236,40 +254,77 @@ class _Run:
             now=now,
         )
 
-    def batch(self, cells: Cells) -> pl.DataFrame:
-        """Register a batch; returns its rows that were not accepted (`REJECT_SCHEMA`)."""
-        judged = self._judge.judge(cells)
+    def batches(self, batches: Iterable[Cells]) -> Iterator[pl.DataFrame]:
+        """Register batches; yields, in file order, each one's rows that were not accepted (`REJECT_SCHEMA`).
+
+        While MySQL works on `WRITERS` batches the next one is read and judged here: the edges of a file are told apart
+        before they are handed over, so no two writers ever hold the same one.
+        """
+        with ThreadPoolExecutor(WRITERS, thread_name_prefix="import") as pool:
+            pending: deque[tuple[Cells, Judged, Future[pl.DataFrame]]] = deque()
+            try:
+                for cells in batches:
+                    judged = self._judge.judge(cells)
+                    self._add_domains(judged)
+                    pending.append((cells, judged, pool.submit(self._write, judged)))
+                    while pending and (len(pending) > WRITERS or pending[0][2].done()):
+                        yield self._written(*pending.popleft())
+                while pending:
+                    yield self._written(*pending.popleft())
+            finally:
+                for _, _, future in pending:
+                    future.cancel()
+
+    def _add_domains(self, judged: Judged) -> None:
+        """In an open scope: what the file links to becomes the project's targets."""
         fresh = new_domains(judged.edges, self.targets)
         if fresh:
             added = [domain_target(site) for site in fresh]
             self._register_targets(added, first=not self.targets)
             self.targets += added
+
+    def _write(self, judged: Judged) -> pl.DataFrame:
+        """A writer's work: edges and rejected rows into the ledger. Returns all rows that were not accepted."""
         registered = self._register(judged.edges)
         known = (
             judged.edges.hstack(registered)
             .filter(~pl.col("is_new"))
             .with_columns(
-                result=pl.lit(RowResult.DUPLICATE.value), reason=pl.lit(RowReason.ALREADY_KNOWN.value),
+                result=pl.lit(RowResult.DUPLICATE.value),
+                reason=pl.lit(RowReason.ALREADY_KNOWN.value),
                 detail=pl.lit("the project had this link before"),
             )
-        )  # fmt: skip
+        )
         rejected = pl.concat(
             [
                 judged.rejected.with_columns(backlink_id=pl.lit(None, pl.UInt64)),
                 known.select(*REJECT_SCHEMA, "backlink_id"),
             ]
         ).sort("line")
-        self._count(cells, judged.edges.height - known.height, rejected, judged.assumed_https)
-        imports.record_items(
-            self._ledger,
-            self.id,
-            IMPORT_ITEMS.conform(
-                rejected.select(
-                    pl.col("line").alias("line_number"), "result", "reason",
-                    pl.col("source").alias("raw_source"), pl.col("target").alias("raw_target"), "backlink_id",
-                ).to_arrow()
-            ),
-        )  # fmt: skip
+        items = rejected.select(
+            pl.col("line").alias("line_number"),
+            "result",
+            "reason",
+            pl.col("source").alias("raw_source"),
+            pl.col("target").alias("raw_target"),
+            "backlink_id",
+        )
+        imports.record_items(self._ledger, self.id, IMPORT_ITEMS.conform(items.to_arrow()))
+        return rejected
+
+    def _written(self, cells: Cells, judged: Judged, future: Future[pl.DataFrame]) -> pl.DataFrame:
+        """Wait for a batch and count it."""
+        rejected = future.result()
+        counts = self.counts
+        by_result = dict(rejected.group_by("result").len().iter_rows())
+        counts.rows += len(cells)
+        counts.accepted += len(cells) - rejected.height
+        counts.duplicate += by_result.get(RowResult.DUPLICATE.value, 0)
+        counts.invalid += by_result.get(RowResult.INVALID.value, 0)
+        counts.blank_lines += cells.blank_lines
+        counts.assumed_https += judged.assumed_https
+        counts.reasons.update(dict(rejected.group_by("reason").len().iter_rows()))
+        assert len(cells) == judged.rows, "a row was dropped"
         return rejected
 
     def finish(self, error: str | None) -> None:
@@ -286,17 +341,6 @@ class _Run:
         with contextlib.suppress(Exception):
             self.finish(f"stopped after {self.counts.rows} rows: {error or type(error).__name__}")
 
-    def _count(self, cells: Cells, accepted: int, rejected: pl.DataFrame, assumed: int) -> None:
-        counts = self.counts
-        by_result = dict(rejected.group_by("result").len().iter_rows())
-        counts.rows += len(cells)
-        counts.accepted += accepted
-        counts.duplicate += by_result.get(RowResult.DUPLICATE.value, 0)
-        counts.invalid += by_result.get(RowResult.INVALID.value, 0)
-        counts.blank_lines += cells.blank_lines
-        counts.assumed_https += assumed
-        counts.reasons.update(dict(rejected.group_by("reason").len().iter_rows()))
-
     def _register(self, found: pl.DataFrame) -> pl.DataFrame:
         """Register edges; `backlink_id` and `is_new`, a row per edge."""
         if not found.height:
@@ -308,12 +352,12 @@ class _Run:
         ids = pl.DataFrame(
             {"url_hash": pl.from_arrow(registered["url_hash"]), "url_id": pl.from_arrow(registered["url_id"])}
         )
-        rows = (
-            found.select("source_url_hash", "target_url_hash", "any_target")
-            .join(ids.rename({"url_hash": "source_url_hash", "url_id": "source_url_id"}), on="source_url_hash", how="left", maintain_order="left")
-            .join(ids.rename({"url_hash": "target_url_hash", "url_id": "target_url_id"}), on="target_url_hash", how="left", maintain_order="left")
-            .select(pl.lit(self.project.id).alias("project_id"), "source_url_id", "target_url_id", "any_target")
-        )  # fmt: skip
+        rows = found.select(
+            pl.lit(self.project.id).alias("project_id"), "source_url_hash", "target_url_hash", "any_target"
+        )
+        for end in ("source", "target"):
+            these = ids.rename({"url_hash": f"{end}_url_hash", "url_id": f"{end}_url_id"})
+            rows = rows.join(these, on=f"{end}_url_hash", how="left", maintain_order="left")
         provider = None if self._layout.discovery_source == "manual" else self._layout.provider.value
         answer = edges.register_edges(
             self._ledger, EDGES.conform(rows.to_arrow()), source=self._layout.discovery_source, provider=provider,
@@ -334,9 +378,12 @@ class _Run:
 
 def _urls(found: pl.DataFrame, end: str) -> pl.DataFrame:
     return found.select(
-        pl.col(f"{end}_identity").alias("url"), pl.col(f"{end}_url_hash").alias("url_hash"), pl.col(f"{end}_host").alias("host"),
-        pl.col(f"{end}_site").alias("registrable_domain"), pl.col(f"{end}_public_suffix").alias("public_suffix"),
-    )  # fmt: skip
+        pl.col(f"{end}_identity").alias("url"),
+        pl.col(f"{end}_url_hash").alias("url_hash"),
+        pl.col(f"{end}_host").alias("host"),
+        pl.col(f"{end}_site").alias("registrable_domain"),
+        pl.col(f"{end}_public_suffix").alias("public_suffix"),
+    )
 
 
 def _max_targets(ledger: Ledger, tenant_id: bytes) -> int:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables and real headings
 """What a person writes after `--target`, and what it covers."""
 
 from __future__ import annotations
@@ -5,6 +6,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from transforms.matching.rules import accepted, candidates, rule_frame
+from transforms.matching.tolerance import url_parts
+from transforms.schemas import TARGET_RULES
 from transforms.targets import BadTarget, Target, covering, domain_target, parse_target
 from transforms.urls import identify_many
 
@@ -106,3 +110,63 @@ def test_the_first_target_that_covers_wins_also_with_many_domains() -> None:
     many = [domain_target(f"d{i}.example") for i in range(20)] + [domain_target("badexample.com"), *some]
     assert covering(many, frame).to_list() == [21, 21, 22, 22, 22, 20, 22, 21]
     assert covering([], frame).to_list() == [None] * len(URLS)
+
+
+HOSTS = [
+    "example.com",
+    "www.example.com",
+    "blog.example.com",
+    "www.blog.example.com",
+    "www.com",
+    "notexample.com",
+    "192.0.2.1",
+    "com.example",
+]
+PATHS = [
+    "/",
+    "/a",
+    "/a/",
+    "/a/b",
+    "/a?utm_source=x",
+    "/a/?gclid=1&b=2",
+    "/a?b=2",
+    "/a?",
+    "/A",
+    "/a?b=2&fbclid",
+    "?utm_x=1",
+    "",
+]
+WRITTEN = ["example.com", "www.example.com", "blog.example.com", "www.com", "192.0.2.1", "https://example.com/a", "http://www.example.com/a/?utm_x=1",
+           "https://example.com/a?b=2", "https://example.com/a/*", "https://www.example.com/a*", "https://example.com/*", "https://example.com/"]  # fmt: skip
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_import_and_matching_agree_on_what_a_target_covers(strict: bool) -> None:
+    """`transforms.matching.rules` decides in the flow; a link that the import lets in must be one that the flow accepts."""
+    found = identify_many(
+        [f"{scheme}://{host}{path}" for scheme in ("http", "https") for host in HOSTS for path in PATHS]
+    )
+    urls = pl.DataFrame(pl.from_arrow(found)).unique("identity", maintain_order=True).with_row_index("url_id")
+    parts = url_parts(urls.select(url="identity")).rename({"url": "identity"})
+    parts = urls.select("url_id", "identity").join(parts, on="identity", maintain_order="left")
+    project, wanted = b"p" * 16, urls.select(pl.lit(0, pl.UInt32).alias("pid"), "url_id")
+    for written in WRITTEN:
+        target = parse_target(written, is_strict=strict)
+        rule = TARGET_RULES.table(
+            [
+                {
+                    "tenant_id": project, "project_id": project, "project_target_id": target.target_key[:16], "scope": target.scope,
+                    "host": target.host, "registrable_domain": target.registrable_domain, "url": target.url,
+                    "include_subdomains": target.include_subdomains, "is_strict": strict, "rule_version": 1,
+                }
+            ]
+        )  # fmt: skip
+        rules = rule_frame(
+            rule,
+            pl.DataFrame({"project_id": [project], "pid": [0]}, schema={"project_id": pl.Binary, "pid": pl.UInt32}),
+        )
+        theirs = set(accepted(candidates(wanted, parts, rules))["url_id"])
+        ours = set(urls.filter(covering([target], urls).is_not_null())["url_id"])
+        differing = urls.filter(pl.col("url_id").is_in(list(theirs ^ ours)))["identity"].to_list()
+        assert not differing, (written, differing)
+        assert ours or strict
