@@ -107,6 +107,21 @@ def run_parse_many(
     return trio.run(partial(parse_many, jobs, emit, workers=workers, limits=limits, agent=agent))
 
 
+def parse_one(job: ParseJob, *, limits: ParseLimits | None = None, agent: str = AGENT) -> ParsedPage:
+    """One page, in a worker all the same: for people and filters. The worker stays for the next call."""
+    return trio.run(_parse_one, job, limits or ParseLimits(), agent)
+
+
+async def _parse_one(job: ParseJob, limits: ParseLimits, agent: str) -> ParsedPage:
+    try:
+        with trio.fail_after(limits.cpu_s * _WALL_FACTOR):
+            return await trio_parallel.run_sync(_deadline_parse, job, limits, agent, kill_on_cancel=True)
+    except trio_parallel.BrokenWorkerError as error:
+        return failed_page(job.document_url, len(job.body), _reason_of_death(error))
+    except trio.TooSlowError:
+        return failed_page(job.document_url, len(job.body), Reason.PARSE_TIMEOUT)
+
+
 def _chunks(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
     chunk: list[ParseJob] = []
     size = 0
@@ -177,20 +192,25 @@ def _count(tables: tuple[pa.Table, pa.Table], counts: ParseCounts) -> None:
 
 
 def _work(jobs: list[ParseJob], progress: str, limits: ParseLimits, agent: str) -> tuple[pa.Table, pa.Table]:
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     pages: list[ParsedPage] = []
     descriptor = os.open(progress, os.O_WRONLY)
     try:
         for at, job in enumerate(jobs):
             os.pwrite(descriptor, b"%08d" % at, 0)
-            signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
-            try:
-                pages.append(_parse(job, limits, agent))
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
+            pages.append(_deadline_parse(job, limits, agent))
     finally:
         os.close(descriptor)
     return _tables(jobs, pages)
+
+
+def _deadline_parse(job: ParseJob, limits: ParseLimits, agent: str) -> ParsedPage:
+    """Parses under the CPU timer: SIGPROF's default action ends the process."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
+    try:
+        return _parse(job, limits, agent)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _parse(job: ParseJob, limits: ParseLimits, agent: str) -> ParsedPage:
