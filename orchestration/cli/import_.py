@@ -27,6 +27,10 @@ class ImportIncomplete(PermanentError):
     """The file ended before its end; what came before is imported."""
 
 
+class NothingImported(PermanentError):
+    """Every row was invalid."""
+
+
 def import_file(
     file: Annotated[Path, typer.Argument(help="CSV, TSV or list of URLs; gzip and UTF-16 are fine", metavar="FILE")],
     project: Annotated[str, typer.Option(help="project; made when it is not there")],
@@ -79,6 +83,10 @@ def import_file(
     if report.damage:
         raise ImportIncomplete(
             f"{file} is damaged: {report.damage}; the {report.counts.rows:,} rows before that are imported."
+        )
+    if report.counts.invalid == report.counts.rows:
+        raise NothingImported(
+            f"Not one of the {report.counts.rows:,} rows of {file} can be monitored: {options.rejects} says why."
         )
 
 

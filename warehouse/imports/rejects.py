@@ -5,6 +5,7 @@ in a spreadsheet. Not here: why a row was rejected (`transforms.imports.rows`).
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -60,6 +61,14 @@ class RejectsFile:
             raise self._problem(error) from error
         self.rows += rows.height
 
+    def flush(self) -> None:
+        """Hand to the disk what was written so far: a full one shows here."""
+        assert self._file is not None
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise self._problem(error) from error
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -76,7 +85,7 @@ class RejectsFile:
             self._part.unlink(missing_ok=True)
 
     def _problem(self, error: Exception) -> ImportFileError:
-        why = getattr(error, "strerror", None) or str(error)
+        why = getattr(error, "strerror", None) or re.sub(r"^\[Errno \d+\] ", "", str(error))
         return ImportFileError(
             f"The rejects file {self.path} cannot be written: {why}; name another place with --rejects."
         )

@@ -153,6 +153,7 @@ def import_file(
                     for rejected in run.batches(itertools.chain([first], batches)):
                         rejects.write(rejected)
                         progress(Progress(source.position, source.opened.size, run.counts))
+                    rejects.flush()
                     run.finish(source.damage)
                 except BaseException as error:
                     run.abandon(error)
@@ -409,6 +410,10 @@ class _Rejects:
     def write(self, rows: pl.DataFrame) -> None:
         if self._file is not None:
             self._file.write(rows)
+
+    def flush(self) -> None:
+        if self._file is not None:
+            self._file.flush()
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
