@@ -125,7 +125,7 @@ def import_file(
     started = time.monotonic()
     with LineSource(path) as source:
         layout = layouts.detect(list(source.opened.head), str(path), format_name=options.format_name)
-        batches = _cells(source, layout)
+        batches = read_cells(source, layout)
         first = next((cells for cells in batches if len(cells)), None)
         if first is None:
             what = "headings but not one row" if layout.headings else "not one row"
@@ -172,7 +172,8 @@ def import_file(
         )
 
 
-def _cells(source: LineSource, layout: Layout) -> Iterator[Cells]:
+def read_cells(source: LineSource, layout: Layout) -> Iterator[Cells]:
+    """A file's rows as cells, a batch per block of lines."""
     assembler, next_line = RecordAssembler(layout), 1
     for block in source.blocks():
         yield assembler.feed(block)
