@@ -37,6 +37,7 @@ _Parts = Annotated[list[str] | None, typer.Argument(help=f"only these of: {', '.
 def up(parts: _Parts = None) -> None:
     """Start what is not running and wait until it answers. Safe to run again, also after a crash or a reboot."""
     settings = Settings()
+    StackFolder.of(settings.stack).create()
     with progress() as report:
         rows = stack.up(
             settings.stack, settings.ledger, settings.clickhouse,

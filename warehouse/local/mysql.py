@@ -8,9 +8,11 @@ The account is written anew at every start, so a changed password takes effect w
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +45,7 @@ def initialise(
                 f"mysql: {data} is not a complete MySQL data directory; move it away (or delete it, with the data in "
                 "it) and run again."
             )
+        _refuse_if_in_use(data)
         return
     report(PART, "initialising the data directory", None)
     part = data.with_name("mysql.part")
@@ -57,10 +60,21 @@ def initialise(
         )  # fmt: skip
     if done.returncode:
         text = log.read_text(encoding="utf-8", errors="replace")
+        if done.returncode == -signal.SIGXFSZ:  # RLIMIT_FSIZE, the one limit that speaks through a signal
+            text += "[ERROR] File too large"
         raise StackError(explain(text, folder) or f"mysql: initialising {data} failed; see {log}.")
     with explained(f"the MySQL data directory {data}"):
         os.sync()  # the rename must not become durable before what it names
         os.rename(part, data)
+
+
+def _refuse_if_in_use(data: Path) -> None:
+    """InnoDB waits 100 s for its lock on ibdata1 (fcntl(2), as here) before it gives up: better to know at once."""
+    with explained(f"the MySQL data directory {data}"), open(data / "ibdata1", "r+b") as tablespace:
+        try:
+            fcntl.lockf(tablespace, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            raise StackError(f"mysql: another mysqld uses the data directory {data}; stop it first.") from error
 
 
 def process(
@@ -199,8 +213,10 @@ _CAUSES: tuple[tuple[str, str], ...] = (
         "the data directory {data} cannot be written by this user",
     ),
     (
-        r"[Cc]orrupt|Cannot (?:open|read|create)|checksum|Failed to (?:initialize|find valid) (?:DD|data)|"
-        + r"Data Dictionary initialization failed|ibdata1|Plugin 'InnoDB'",
+        (
+            r"[Cc]orrupt|Cannot (?:open|read|create)|checksum|Failed to (?:initialize|find valid) (?:DD|data)|"
+            r"Data Dictionary initialization failed|ibdata1|Plugin 'InnoDB'"
+        ),
         "the data directory {data} is damaged; restore it, or move it away (the data in it is then gone) and run again",
     ),
 )  # fmt: skip

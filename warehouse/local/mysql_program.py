@@ -85,6 +85,9 @@ def _version(argv: tuple[str, ...]) -> str | None:
 def _cached(settings: StackSettings, report: Report) -> MysqlProgram:
     cache = cache_folder(settings)
     home = cache / "mysql-server"
+    manifest = _intact(home)
+    if manifest is not None:  # also where the cache is somebody else's and can only be read
+        return MysqlProgram(_argv(home / "root"), manifest["version"], "cache")
     with explained(f"the cache folder {cache}"):
         cache.mkdir(parents=True, exist_ok=True)
         with _locked(cache / "mysql-server.lock"):

@@ -72,7 +72,10 @@ def test_a_killed_program_is_noticed_although_it_is_our_child(folder: StackFolde
 
 
 def test_what_ignores_sigterm_is_killed_and_said_so(folder: StackFolder) -> None:
-    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
+    code = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "print('ready', flush=True); time.sleep(600)"
+    )
     found = started(sleeper(code=code), folder)
     assert not stop(found, timeout_s=0.2)
     assert not found.is_alive()
@@ -80,7 +83,8 @@ def test_what_ignores_sigterm_is_killed_and_said_so(folder: StackFolder) -> None
 
 def test_children_of_a_killed_program_go_with_it(folder: StackFolder) -> None:
     code = (
-        "import subprocess, sys, time; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
+        "import subprocess, sys, time;"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
         "print('ready', child.pid, flush=True); time.sleep(600)"
     )
     found = started(sleeper(code=code), folder)

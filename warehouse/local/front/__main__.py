@@ -10,6 +10,7 @@ import argparse
 import fcntl
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def main() -> int:
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=4 << 20,
     )
+    # uvicorn raises the signal that ended it once more; the engine is to be closed first.
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: sys.exit(0))
     try:
         uvicorn.Server(config).run()
     finally:

@@ -374,11 +374,12 @@ class Front:
         returned, to be sent once the handle is free."""
         gone = asyncio.ensure_future(request.body.gone())
         encoder: codecs.Encoder | None = None
-        held = bytearray()
+        held, ended = bytearray(), False
         try:
             while True:
                 piece = await self._unless(gone, request, lambda: next(pieces, None))
                 if piece is None:
+                    ended = True
                     break
                 if not request.begun:
                     held += piece
@@ -390,6 +391,7 @@ class Front:
                 if data:
                     await request.send({"type": "http.response.body", "body": data, "more_body": True})
         except EngineError as error:
+            ended = True
             if not request.begun:
                 raise  # a proper status is better than the rows so far
             block = _error_block(request.tag, self._worded(error))
@@ -400,6 +402,8 @@ class Front:
             last = encoder.finish() if encoder else b""
         finally:
             gone.cancel()
+            if not ended:
+                await asyncio.shield(self._run(lambda: self._engine.kill(request.query_id)))
             await asyncio.shield(self._run(pieces.close))  # type: ignore[attr-defined]
         return lambda: request.send({"type": "http.response.body", "body": last})
 

@@ -243,7 +243,7 @@ def _text(sql: bytes) -> str | bytes:
 
 
 def _connect(where: str) -> Any:
-    return _chdb.connect(where)  # type: ignore[attr-defined] - the stub leaves it out
+    return _chdb.connect(where)  # type: ignore[attr-defined]  # the stub leaves it out
 
 
 class Engine:
