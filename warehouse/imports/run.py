@@ -41,7 +41,16 @@ WRITERS = 2
 """Batches that MySQL works on at once."""
 
 ALERT_RULE_NAME = "default"
-ALERT_EVENT_TYPES = ("backlink.lost", "backlink.recovered", "backlink.rel_changed", "target.broken")
+ALERT_EVENT_TYPES = (
+    "backlink.lost",
+    "backlink.recovered",
+    "backlink.rel_changed",
+    "backlink.anchor_changed",
+    "backlink.redirect_changed",
+    "source.noindex",
+    "target.broken",
+)
+"""What the default rule tells of. Not `backlink.new`: after an import every link is new once."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from transforms.alerts.events import EVENT_TYPES
+from transforms.alerts.rules import rule_problems
 from transforms.clock import FixedClock
 from transforms.errors import PermanentError
 from transforms.imports.problems import ImportFileError, TargetNeeded
@@ -327,7 +329,8 @@ def test_default_alert_rule(ledger: Ledger, tmp_path: Path) -> None:
     rules = projects.alert_rules(ledger, [report.project.id]).to_pylist()
     assert [rule["name"] for rule in rules] == ["default"]
     assert "https://hooks.example/x" in rules[0]["channels"]
-    assert "backlink.lost" in rules[0]["event_types"]
+    assert set(json.loads(rules[0]["event_types"])) < set(EVENT_TYPES)
+    assert rule_problems(rules[0]["event_types"], rules[0]["filters"], rules[0]["channels"]) == []
     assert report.project.is_strict
     assert all(target.is_strict for target in report.targets)
 
