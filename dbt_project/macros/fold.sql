@@ -27,7 +27,7 @@ select
     tupleElement(observation, {{ loop.index }}) as {{ name }},
     {%- endfor %}
     {%- for name in link %}
-    if(seen_at = 0, base_seen_{{ name }}, tupleElement(observations[greatest(seen_at, 1)], {{ own | length + loop.index }})) as seen_{{ name }},
+    seen_{{ name }},
     {%- endfor %}
     CAST(multiIf(is_lost, 'lost', is_ever_live, 'live', 'unknown'), 'Enum8(\'unknown\' = 0, \'live\' = 1, \'lost\' = 2)') as state,
     CAST(
@@ -62,7 +62,6 @@ from (
             arrayMap((o, l, b) -> o or (l and not b), opens, lost, lost_before)) as lost_times,
         arrayFill((at, o) -> o,
             arrayMap((p, t) -> if(p = 1, base_last_live_at, t), positions, times), opens) as last_live_times,
-        arrayFill((at, o) -> o, arrayMap(p -> p - 1, positions), opens) as seen_positions,
         ifNull(base_first_live_at, arrayFirst((t, o, p) -> o and p > 1, times, opens, positions)) as any_first_live_at
     from (
         select
@@ -146,7 +145,10 @@ from (
 )
 array join
     observations as observation,
-    arrayPopFront(seen_positions) as seen_at,
+    -- the link as last found; filled, not looked up by position: a lambda that captures an array copies it for each element
+    {%- for name in link %}
+    arrayPopFront(arrayFill((value, o) -> o, arrayPushFront({{ all_observations(name) }}, base_seen_{{ name }}), opens)) as seen_{{ name }},
+    {%- endfor %}
     arrayPopFront(lost) as is_lost,
     arrayPopFront(lost_before) as was_lost,
     arrayPopFront(lives) as is_ever_live,

@@ -10,6 +10,10 @@
 {% else %}
 select *
 from {{ ref('edge_history') }} final
-order by observed_at desc, observation_id desc
-limit 1 by project_id, backlink_id
+where (project_id, backlink_id, observation_id) in (
+    -- narrow rows decide which wide ones are read
+    select project_id, backlink_id, max({{ position() }}).2
+    from {{ ref('edge_history') }} final
+    group by project_id, backlink_id
+)
 {% endif %}

@@ -4,8 +4,10 @@
     engine="ReplacingMergeTree(fold_version)",
     order_by="(project_id, backlink_id, observation_id)",
     partition_by="toYYYYMM(observed_at)",
+    query_settings={"optimize_aggregation_in_order": 1},
 ) }}
 -- One row per observation: the evidence, and the state of its edge after it. See the macro `fold` for the rules.
+-- Facts lie in the order of edges: aggregation in order keeps the memory of a full fold to a few edges at a time.
 -- depends_on: {{ ref('stg_link_observations') }}, {{ ref('int_refold_edges') }}, {{ ref('int_refold_observations') }}
 {% if not is_incremental() %}
 

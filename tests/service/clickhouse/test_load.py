@@ -158,7 +158,8 @@ def test_nothing_is_loaded_of_rows_that_do_not_fit(clickhouse: Client) -> None:
 def fetch(source: int, **changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = {
         "source_url_id": source, "source_url": f"https://site{source}.example/", "fetch_job_id": 1,
-        "registrable_domain": f"site{source}.example", "outcome": "fetched", "reason": "ok", "http_status": 200, "is_redirected": False,
+        "registrable_domain": f"site{source}.example", "outcome": "fetched", "reason": "ok",
+        "http_status": 200, "is_redirected": False,
         "hops": [{"url": "https://x.example/", "gate": "response", "reason": "ok", "address": None, "status": 200}],
         "fetched_at": T0, "elapsed_ms": 12, "validation_method": "full_body", "wire_bytes": 10, "body_bytes": 20,
         "x_robots_tag": [], "link_header": ["<https://x.example/>; rel=canonical"], "warnings": [], "attempt": 1,
