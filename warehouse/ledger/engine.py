@@ -34,18 +34,26 @@ _ATTEMPTS = 8
 
 
 class UtcConverter(MySQLConverter):
-    """UTC-aware `datetime` on our side, naive UTC in MySQL. A naive one is refused: the driver would guess."""
+    """UTC-aware `datetime` on our side, naive UTC in MySQL."""
 
-    def _datetime_to_mysql(self, value: datetime) -> bytes:
-        if value.tzinfo is None:
-            raise ValueError(f"the ledger takes UTC-aware times only, got {value!r}")
-        return super()._datetime_to_mysql(value.astimezone(UTC).replace(tzinfo=None))
+    @staticmethod
+    def _datetime_to_mysql(value: datetime) -> bytes:
+        return MySQLConverter._datetime_to_mysql(value.astimezone(UTC).replace(tzinfo=None))
 
-    def _datetime_to_python(self, value: bytes, dsc: Any = None) -> datetime | None:
-        found = super()._datetime_to_python(value, dsc)
+    @staticmethod
+    def _datetime_to_python(value: bytes, dsc: Any = None) -> datetime | None:
+        found = MySQLConverter._datetime_to_python(value, dsc)
         return found.replace(tzinfo=UTC) if isinstance(found, datetime) else found
 
     _timestamp_to_python = _datetime_to_python
+
+
+def _bound(params: Params) -> Params:
+    """Parameters as the driver takes them. A naive time is refused: anybody could only guess what it means."""
+    for name, value in (params or {}).items():
+        if isinstance(value, datetime) and value.tzinfo is None:
+            raise ValueError(f"the ledger takes UTC-aware times only, got {name} = {value!r}")
+    return params
 
 
 def connect(settings: LedgerSettings, *, database: str | None) -> Any:
@@ -85,7 +93,7 @@ class Transaction:
     def execute(self, sql: str, params: Params = None) -> int:
         """Run a statement; returns the rows it changed (MySQL's count; rows of an answer are read and dropped)."""
         with self._cursor() as cursor:
-            cursor.execute(sql, params)
+            cursor.execute(sql, _bound(params))
             if cursor.with_rows:
                 cursor.fetchall()
             return int(cursor.rowcount)
@@ -93,7 +101,7 @@ class Transaction:
     def rows(self, sql: str, params: Params = None) -> list[tuple[Any, ...]]:
         """All rows of a (small) answer; times are UTC-aware."""
         with self._cursor() as cursor:
-            cursor.execute(sql, params)
+            cursor.execute(sql, _bound(params))
             return list(cursor.fetchall())
 
     def row(self, sql: str, params: Params = None) -> tuple[Any, ...] | None:
@@ -104,7 +112,7 @@ class Transaction:
         """An answer as an Arrow table: its columns are those of the schema, in order."""
         batches: list[pa.RecordBatch] = []
         with self._cursor() as cursor:
-            cursor.execute(sql, params)
+            cursor.execute(sql, _bound(params))
             while rows := cursor.fetchmany(_FETCH):
                 columns = zip(*rows, strict=True)
                 arrays = [_array(values, field) for values, field in zip(columns, schema, strict=True)]
