@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from transforms.html.text import hides
+from transforms.html.text import invisible, undisplayed
 
 _ROLES = {
     "banner": "header",
@@ -40,12 +40,16 @@ class Context(NamedTuple):
     placement: str | None
     """content | header | footer | sidebar | navigation (nothing nearer says more) | None"""
     is_hidden: bool
+    is_undisplayed: bool
+    """Not laid out at all (`hidden`, `display:none`)."""
+    is_invisible: bool
+    """`visibility: hidden` is inherited: nothing inside renders text."""
     in_section: bool
     path: tuple[str, ...]
     """Tags from the nearest element with a stable id (or landmark), that element first, at most six."""
 
 
-_TOP = Context(None, False, False, ())
+_TOP = Context(None, False, False, False, False, ())
 
 
 class Contexts:
@@ -86,23 +90,30 @@ def locator(context: Context, tag: str) -> str:
 def _enter(element: LexborNode, outer: Context) -> Context:
     tag = element.tag
     if tag is None or tag in ("-document", "html", "body"):
-        attributes = element.attributes if tag == "body" else {}
+        attributes = element.attributes if tag == "body" else None
+        if not attributes:
+            return _TOP
+        gone, unseen = undisplayed(attributes), bool(invisible(attributes))
         return _TOP._replace(
-            is_hidden=bool(attributes) and (hides(attributes) or attributes.get("aria-hidden") == "true")
+            is_hidden=gone or unseen or attributes.get("aria-hidden") == "true",
+            is_undisplayed=gone,
+            is_invisible=unseen,
         )
     attributes = element.attributes
     landmark = _ELEMENTS.get(tag)
     if landmark in ("header", "footer") and outer.in_section:
         landmark = None
-    hidden, name = outer.is_hidden, tag
+    hidden, gone, unseen, name = outer.is_hidden, outer.is_undisplayed, outer.is_invisible, tag
     stable_id = False
     if attributes:
         role = attributes.get("role")
         if role:
             words = role.lower().split()
             landmark = next((_ROLES[word] for word in words if word in _ROLES), None if words else landmark)
-        if not hidden:
-            hidden = hides(attributes) or attributes.get("aria-hidden") == "true"
+        gone = gone or undisplayed(attributes)
+        own = invisible(attributes)
+        unseen = unseen if own is None else own
+        hidden = hidden or gone or unseen or attributes.get("aria-hidden") == "true"
         own_id = attributes.get("id")
         if own_id and len(own_id) <= 64 and _UNSTABLE_ID.search(own_id) is None:
             name, stable_id = f"{tag}#{own_id}", True
@@ -110,4 +121,4 @@ def _enter(element: LexborNode, outer: Context) -> Context:
     if landmark is not None and not (landmark == "navigation" and placement is not None):
         placement = landmark
     path = (name,) if stable_id or landmark is not None else (*outer.path[-(_MAX_STEPS - 1) :], name)
-    return Context(placement, hidden, outer.in_section or tag in _SECTIONING, path)
+    return Context(placement, hidden, gone, unseen, outer.in_section or tag in _SECTIONING, path)

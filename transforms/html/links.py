@@ -18,7 +18,7 @@ from transforms.html.context import Context, Contexts, locator, placement_name
 from transforms.html.headers import HeaderLink, refresh_target
 from transforms.html.limits import ParseLimits
 from transforms.html.resolver import Resolver
-from transforms.html.text import hides, rendered
+from transforms.html.text import fold, invisible, rendered, transformed, undisplayed
 
 LINK_COLUMNS = (
     "position", "kind", "raw_href", "resolved", "identity", "identity_hash", "refusal", "host", "registrable_domain",
@@ -29,6 +29,7 @@ LINK_COLUMNS = (
 
 SELECTOR = "a,area,link,meta,base,iframe,frame,form,title"
 _REL_SPLIT = re.compile(r"[\t\n\f\r ,]+")
+_HIDING = frozenset({"hidden", "style"})
 _NO_REL: tuple[str, ...] = ()
 _REL_KINDS = (("canonical", "canonical"), ("alternate", "alternate"))
 
@@ -77,17 +78,33 @@ class LinkCollector:
             raw, kind = attributes["xlink:href"] or "", "svg_xlink"
         else:
             return
+        context = self._contexts.of(node.parent)
+        gone, unseen = context.is_undisplayed, context.is_invisible
+        if attributes.keys() & _HIDING:
+            gone = gone or undisplayed(attributes)
+            own = invisible(attributes)
+            unseen = unseen if own is None else own
+        hidden = context.is_hidden or gone or unseen or attributes.get("aria-hidden") == "true"
         if tag == "area":
             text = raw_text = attributes.get("alt") or ""
             is_image = True
         else:
-            text, is_image = rendered(node)
-            raw_text = text if is_image else node.text()
-        self._add(kind, raw, text, raw_text, is_image, attributes, node)
+            raw_text = node.text()
+            # A link that is not laid out has no rendered text: `innerText` is then `textContent` (HTML §3.2.7, step 1).
+            text, is_image = (fold(raw_text), False) if gone and raw_text else rendered(node, is_invisible=unseen)
+            if is_image:
+                raw_text = text
+            elif "style" in attributes and not gone:
+                text = transformed(text, attributes)
+        self._add(kind, raw, text, raw_text, is_image, attributes, node, context, hidden)
 
     def element(self, kind: str, raw: str, node: LexborNode, attributes: dict[str, str | None], text: str = "") -> None:
         """A link of another kind: frame, form, link element or meta refresh."""
-        self._add(kind, raw, text, text, False, attributes, node)
+        context = self._contexts.of(node.parent)
+        hidden = context.is_hidden or bool(
+            attributes.keys() & _HIDING and (undisplayed(attributes) or invisible(attributes))
+        )
+        self._add(kind, raw, text, text, False, attributes, node, context, hidden)
 
     def header(self, kind: str, raw: str, rel: tuple[str, ...], text: str, resolver: Resolver) -> None:
         """A link that an HTTP header carries; resolved against the document's URL, not the page's base."""
@@ -97,20 +114,12 @@ class LinkCollector:
         self._row(kind, raw, text, text, False, rel, "unknown", False, kind, resolver(raw))
 
     def _add(
-        self,
-        kind: str,
-        raw: str,
-        text: str,
-        raw_text: str,
-        is_image: bool,
-        attributes: dict[str, str | None],
-        node: LexborNode,
-    ) -> None:
+        self, kind: str, raw: str, text: str, raw_text: str, is_image: bool, attributes: dict[str, str | None], node: LexborNode,
+        context: Context, hidden: bool,
+    ) -> None:  # fmt: skip
         if len(self.links.rows) >= self._limits.max_links:
             self.links.is_cut = True
             return
-        context: Context = self._contexts.of(node.parent)
-        hidden = context.is_hidden or hides(attributes) or attributes.get("aria-hidden") == "true"
         found = self._resolved.get(raw)
         if found is None:
             found = self._resolved[raw] = self._resolver(raw)

@@ -184,8 +184,8 @@ def _utf8(body: bytes, name: str) -> tuple[bytes, bool]:
 
 def _base(elements: list[tuple[LexborNode, str, dict[str, str | None]]], document: Resolver) -> str:
     """HTML §4.2.3: the first base element with an href; `data:`, `javascript:` and what does not parse count for nothing."""
-    for _, tag, attributes in elements:
-        if tag == "base" and "href" in attributes:
+    for node, tag, attributes in elements:
+        if tag == "base" and "href" in attributes and not _is_foreign(node):
             resolved = document.resolve(attributes["href"] or "")
             if resolved is None or resolved.startswith(("data:", "javascript:")):
                 return document.base
@@ -233,11 +233,13 @@ def _canonicals(raws: Sequence[str], resolver: Resolver, where: str) -> tuple[li
 
 
 def _is_foreign(node: LexborNode) -> bool:
-    """A title inside of svg is not the document's."""
+    """An element of SVG or MathML that only has the name of an HTML one (HTML §13.2.6.5)."""
     parent = node.parent
     while parent is not None:
-        if parent.tag == "svg":
+        if parent.tag in ("svg", "math"):
             return True
+        if parent.tag in ("foreignobject", "foreignObject", "desc", "title", "annotation-xml"):
+            return False  # HTML integration points
         parent = parent.parent
     return False
 

@@ -71,7 +71,13 @@ class Resolver:
         """WHATWG serialisation of a reference, its query in the page's encoding (HTML §2.4.3 "encoding-parsing a URL")."""
         if self._encode_query is not None and "?" in raw and not raw.isascii():
             raw = self._with_encoded_query(raw, self._encode_query)
-        return resolve(raw, self.base)
+        resolved = resolve(raw, self.base)
+        if resolved is not None and "'" in resolved and not _SPECIAL.match(resolved):
+            # Chromium encodes it in every query, the standard in those of special URLs only; such URLs have no identity.
+            before, mark, fragment = resolved.partition("#")
+            path, question, query = before.partition("?")
+            resolved = path + question + query.replace("'", "%27") + mark + fragment
+        return resolved
 
     def _with_encoded_query(self, raw: str, encode: Callable[[str], str]) -> str:
         scheme = _SPECIAL.match(raw)

@@ -5,7 +5,13 @@ Not here: what we make of it (`transforms.urls.identity`).
 
 from __future__ import annotations
 
+import re
+
 import ada_url
+
+from transforms.urls.idn import valid_labels
+
+_HOST = re.compile(r"(?:https?|wss?|ftp|file)://(?:[^/?#@]*@)?([^/?#:]*)")
 
 
 def scalar(text: str) -> str:
@@ -23,7 +29,12 @@ def resolve(raw: str, base: str | None = None) -> str | None:
     Source: WHATWG URL, §4.4 "URL parsing" and §4.5 "URL serializing". The fragment is kept.
     """
     try:
-        return ada_url.normalize_url(raw) if base is None else ada_url.join_url(base, raw)
+        url = ada_url.normalize_url(raw) if base is None else ada_url.join_url(base, raw)
+        if "xn--" in url:
+            host = _HOST.match(url)
+            if host is not None and "xn--" in host.group(1) and not valid_labels(host.group(1)):
+                return None
+        return url
     except UnicodeEncodeError:
         return resolve(scalar(raw), None if base is None else scalar(base))
     except ValueError:
