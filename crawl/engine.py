@@ -12,9 +12,10 @@ import hashlib
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import trio
 
@@ -87,6 +88,7 @@ class Crawl:
         gate: EgressGate | None = None,
         client: Exchanger | None = None,
         rng: random.Random | None = None,
+        blocking: Callable[..., Awaitable[Any]] = trio.to_thread.run_sync,
     ) -> None:
         self._tasks = tasks
         self._settings = settings
@@ -99,6 +101,7 @@ class Crawl:
         self._gate = gate or default_gate(settings)
         self._client = client or H11Client(self._gate, max_idle=settings.idle_connections, idle_s=settings.idle_s)
         self._rng = rng or random.Random()
+        self._blocking = blocking
         self._frontier: Frontier[Visit | RobotsVisit] = Frontier(
             gap_s=settings.origin_gap_s,
             max_in_flight=settings.origin_max_in_flight,
@@ -217,7 +220,7 @@ class Crawl:
             await self._meet(names[at : at + _CHUNK])
         keys = sorted({task.prior.object_key for task, _ in placed if task.prior is not None})
         for at in range(0, len(keys), _CHUNK):
-            self._available |= await trio.to_thread.run_sync(self._snapshots.is_available, keys[at : at + _CHUNK])
+            self._available |= await self._blocking(self._snapshots.is_available, keys[at : at + _CHUNK])
         now, today = trio.current_time(), self._clock.now()
         too_long = now + self._settings.max_backoff_wait_s
         for task, origin in placed:
@@ -234,7 +237,7 @@ class Crawl:
 
     async def _meet(self, names: list[str]) -> None:
         """Read what is remembered of origins."""
-        states, robots, denied = await trio.to_thread.run_sync(self._read_book, names)
+        states, robots, denied = await self._blocking(self._read_book, names)
         now, today = trio.current_time(), self._clock.now()
         for name in names:
             self._suppressed[name] = name in denied
@@ -553,7 +556,7 @@ class Crawl:
         if self._is_ours(origin):
             return
         now, today = trio.current_time(), self._clock.now()
-        slot = await trio.to_thread.run_sync(self._book.take_foreign_slot, origin, today, self._frontier.gap_of(origin))
+        slot = await self._blocking(self._book.take_foreign_slot, origin, today, self._frontier.gap_of(origin))
         entry.not_before = max(entry.not_before, now + (slot - today).total_seconds())
 
     def _is_ours(self, origin: str) -> bool:
@@ -568,7 +571,7 @@ class Crawl:
     async def _not_modified(self, grant: _Grant, visit: Visit, admission: Admission, response: Response) -> None:
         prior = visit.task.prior
         assert prior is not None
-        there = await trio.to_thread.run_sync(self._snapshots.is_available, [prior.object_key])
+        there = await self._blocking(self._snapshots.is_available, [prior.object_key])
         origin = admission.target.origin
         self._well(origin)
         if prior.object_key in there:
@@ -910,7 +913,7 @@ class Crawl:
         self._committing = len(batch)
         try:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._write, batch, states, robots)
+                await self._blocking(self._write, batch, states, robots)
         except Exception as e:
             # The shard may be somebody else's now, or a store is down: stop at once, commit no more.
             self._error = e
@@ -948,7 +951,7 @@ class Crawl:
         names = sorted(self._suppressed)
         for at in range(0, len(names), _CHUNK):
             chunk = names[at : at + _CHUNK]
-            denied = await trio.to_thread.run_sync(self._book.suppressed, chunk)
+            denied = await self._blocking(self._book.suppressed, chunk)
             self._suppressed.update((name, name in denied) for name in chunk)
 
 

@@ -22,6 +22,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 _AGE_CAP = 5.0
+_BACKLOG_HALF_S = 600.0
+"""Seconds of politeness left at an origin for half of the bonus, which stays below one step of priority."""
 _NEVER = float("-inf")
 
 
@@ -385,6 +387,9 @@ class Frontier(Generic[T]):
         if known.urgent:
             self._urgent.append((known, known.version))
             return
+        # Among equals, the origin whose backlog takes longest goes first, or the window would end waiting for it.
+        left_s = known.queued * known.gap_s
+        backlog = left_s / (left_s + _BACKLOG_HALF_S)
         since = known.ready_since = now if known.ready_since is None else known.ready_since
         for key, queue in known.queues.items():
             tenant = self._tenants.get(key)
@@ -395,7 +400,7 @@ class Frontier(Generic[T]):
                 tenant.service = max(tenant.service, self._floor)
                 self._active[key] = tenant
             self._serial += 1
-            ready = _Ready(known, known.version, -queue[0][0], since, self._serial)
+            ready = _Ready(known, known.version, -queue[0][0] + backlog, since, self._serial)
             heapq.heappush(tenant.young, (self._age_weight * since - ready.priority, ready.serial, ready))
             heapq.heappush(tenant.ripening, (since, ready.serial, ready))
             heapq.heappush(tenant.arrivals, (since, ready.serial, ready))

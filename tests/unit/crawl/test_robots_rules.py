@@ -17,7 +17,7 @@ def allowed(robots: str | bytes, url: str, agent: str = BOT) -> bool:
     return parse_robots(body, agent).judge(url).allowed
 
 
-# -- §2.2.1: which group -----------------------------------------------------------------------------------------------
+# -- §2.2.1: which group -------------------------------------------------------------------------------------------
 
 GROUPS = [
     ("", BOT, "/x", True),
@@ -74,7 +74,7 @@ def test_group_choice(robots: str, agent: str, url: str, expected: bool) -> None
     assert allowed(robots, url, agent) is expected
 
 
-# -- §2.2.2 and §2.2.3: which rule; a table of (rules, url, allowed) ---------------------------------------------------------
+# -- §2.2.2 and §2.2.3: which rule; a table of (rules, url, allowed) ------------------------------------------------
 
 RULES = [
     # no match allows; empty Disallow is no rule
@@ -169,7 +169,7 @@ def test_rules(rules: str, url: str, expected: bool) -> None:
         assert allowed(f"User-agent: *\n{rules}\n", absolute) is expected
 
 
-# -- lines, endings, size --------------------------------------------------------------------------------------------------
+# -- lines, endings, size -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -1,0 +1,425 @@
+"""The engine on trio's autojump clock: nobody is asked too soon, and no time is wasted."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from crawl.config import CrawlSettings
+from crawl.engine import Crawl
+from crawl.http import ExchangeFailed, Request, Response
+from crawl.memory import MemoryOrigins, MemorySink, MemorySnapshots
+from crawl.ports import FetchTask, OriginState, Prior, RobotsRecord
+from crawl.stop import Stop
+from crawl.summary import CrawlSummary
+from tests.unit.crawl.web import PAGE, Answer, MemoryWeb, page
+from transforms.clock import FixedClock
+from transforms.reasons import Outcome, Reason
+
+
+async def inline(function: Callable[..., Any], *args: Any) -> Any:
+    """Port calls on the spot: the mock clock would jump while a thread works."""
+    await trio.lowlevel.checkpoint()
+    return function(*args)
+
+
+NOW = datetime(2026, 12, 1, 10, tzinfo=UTC)
+TEST_HOSTS = {"*.test": "127.0.0.1:1"}
+
+
+def run(
+    tasks: list[FetchTask],
+    web: MemoryWeb,
+    *,
+    origins: MemoryOrigins | None = None,
+    snapshots: MemorySnapshots | None = None,
+    stop: Stop | None = None,
+    **settings: object,
+) -> tuple[CrawlSummary, MemorySink, MemoryOrigins]:
+    sink, origins = MemorySink(), origins or MemoryOrigins()
+    crawl = Crawl(
+        tasks,
+        settings=CrawlSettings(test_hosts=TEST_HOSTS, **settings),  # type: ignore[arg-type]
+        sink=sink,
+        snapshots=snapshots or MemorySnapshots(),
+        origins=origins,
+        clock=FixedClock(NOW),
+        stop=stop,
+        client=web,
+        rng=random.Random(1),
+        blocking=inline,
+    )
+    summary = trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    return summary, sink, origins
+
+
+def tasks_of(*urls: str, **more: object) -> list[FetchTask]:
+    return [FetchTask(key, url, "a.test", **more) for key, url in enumerate(urls)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [7, 100, 2000])
+def test_whatever_the_worker_count_no_two_starts_are_closer_than_the_gap(workers: int) -> None:
+    rng = random.Random(workers)
+    tasks = [
+        FetchTask(
+            n, f"http://h{rng.randrange(40)}.test/p{n}", priority=rng.randrange(5), tenant=bytes([rng.randrange(3)])
+        )
+        for n in range(400)
+    ]
+    web = MemoryWeb(connect_s=0.3)
+    summary, sink, _ = run(tasks, web, max_in_flight=workers, origin_gap_s=1.0)
+    assert len(sink.by_key) == summary.results == 400
+    assert web.closest() >= 1.0 - 1e-9
+    assert web.most_in_flight <= workers
+
+
+def test_ten_thousand_origins_within_five_percent_of_the_lower_bound() -> None:
+    pages = {host: 1 + (host % 40 == 0) for host in range(10_000)}
+    pages[777] = 60  # one giant host sets the bound
+    urls = [f"http://h{host}.test/p{n}" for host, count in pages.items() for n in range(count)]
+    tasks = [FetchTask(key, url) for key, url in enumerate(urls)]
+    known = {f"http://h{host}.test:80": host for host in pages}
+    origins = MemoryOrigins()
+    origins.save_robots(
+        [
+            RobotsRecord(o, "v", "unavailable", b"", NOW, NOW + timedelta(hours=1)) for o in known
+        ]  # as after a first window
+    )
+    web = MemoryWeb(latency_s=0.2)
+    summary, sink, _ = run(tasks, web, origins=origins, max_in_flight=400, origin_gap_s=1.0, commit_batch=2000)
+    assert len(sink.by_key) == len(tasks)
+    assert web.closest() >= 1.0 - 1e-9
+    assert len(web.log) == len(tasks)
+    bound = max((60 - 1) * 1.0 + 0.2, len(tasks) * 0.2 / 400)
+    assert summary.seconds <= 1.05 * bound
+
+
+def test_more_in_flight_at_one_origin_still_keeps_the_gap() -> None:
+    web = MemoryWeb(latency_s=5.0, connect_s=0.7)
+    origins = MemoryOrigins()
+    origins.save([OriginState("http://a.test:80", max_in_flight=4, min_gap_s=2.0)])
+    run(tasks_of(*[f"http://a.test/{n}" for n in range(8)]), web, origins=origins)
+    assert web.closest() >= 2.0 - 1e-9
+    assert web.most_in_flight > 1
+
+
+def test_crawl_delay_is_one_input_capped_and_never_raises_the_rate() -> None:
+    def answer(delay: str) -> Answer:
+        return lambda url, n: (
+            page(200, f"User-agent: *\nCrawl-delay: {delay}\n".encode()) if "robots" in url else page()
+        )
+
+    for delay, expected in (("5", 5.0), ("0.1", 1.0), ("9999", 30.0)):
+        web = MemoryWeb(answer(delay))
+        run(tasks_of("http://a.test/1", "http://a.test/2", "http://a.test/3"), web)
+        assert web.closest() == pytest.approx(expected, abs=0.01)
+
+
+def test_retry_after_backs_off_the_whole_origin_and_is_honoured() -> None:
+    web = MemoryWeb(lambda url, n: page(503, retry_after="40") if url.endswith("/1") and n == 0 else page())
+    summary, sink, origins = run(tasks_of("http://a.test/1", "http://a.test/2"), web)
+    assert {r.outcome for r in sink.results} == {Outcome.FETCHED}
+    assert sink.by_key[0].attempt == 2
+    told = next(at for at, url in web.log if url.endswith("/1")) + 0.2
+    later = [at for at, url in web.log if at > told]
+    assert later
+    assert min(later) >= told + 40
+    assert summary.retries == 1
+    assert origins.states["http://a.test:80"].consecutive_errors == 0
+
+
+def test_retries_never_exceed_the_attempt_cap() -> None:
+    web = MemoryWeb(lambda url, n: page(500) if "robots" not in url else page(404))
+    _, sink, _ = run(tasks_of("http://a.test/1"), web, max_attempts=3)
+    assert web.asked["http://a.test/1"] == 3
+    assert (sink.by_key[0].outcome, sink.by_key[0].reason, sink.by_key[0].attempt) == (
+        Outcome.FAILED,
+        Reason.HTTP_5XX,
+        3,
+    )
+
+
+def test_a_long_retry_after_defers_the_origin_and_the_next_window_keeps_to_it() -> None:
+    answer: Answer = lambda url, n: page(429, retry_after="7200") if url.endswith("/1") else page()  # noqa: E731
+    urls = [f"http://a.test/{n}" for n in (1, 2, 3)]
+    web = MemoryWeb(answer)
+    _, sink, origins = run(tasks_of(*urls), web)
+    assert [sink.by_key[n].reason for n in range(3)] == [Reason.HTTP_429, Reason.ORIGIN_BACKOFF, Reason.ORIGIN_BACKOFF]
+    assert {r.outcome for r in sink.results} == {Outcome.DEFERRED}
+    assert sink.by_key[0].retry_after_s == 7200
+    until = origins.states["http://a.test:80"].backoff_until
+    assert until is not None
+    assert timedelta(seconds=7200) <= until - NOW <= timedelta(seconds=7200 * 1.06)
+    again = MemoryWeb(answer)
+    _, sink, _ = run(tasks_of(*urls), again, origins=origins)
+    assert again.log == []
+    assert {r.reason for r in sink.results} == {Reason.ORIGIN_BACKOFF}
+
+
+def test_the_window_budget_leaves_the_rest_as_coverage_debt() -> None:
+    web = MemoryWeb()
+    summary, sink, _ = run(tasks_of(*[f"http://a.test/{n}" for n in range(100)]), web, window_budget_s=20.5)
+    reasons = Counter(r.reason for r in sink.results)
+    assert reasons[Reason.OK] == 20  # robots.txt took the first second
+    assert reasons[Reason.WINDOW_BUDGET] == 80
+    assert summary.deferred == 80
+    assert web.closest() >= 1.0 - 1e-9
+    assert summary.seconds < 22
+
+
+def test_a_dead_host_is_not_hammered() -> None:
+    class Dead(MemoryWeb):
+        async def exchange(self, admission, request: Request, before_send) -> Response:  # type: ignore[no-untyped-def]
+            await before_send()
+            self.log.append((trio.current_time(), admission.target.url))
+            raise ExchangeFailed("connect", Reason.CONNECT_FAILED, "refused")
+
+    web = Dead()
+    _, sink, _ = run(tasks_of(*[f"http://a.test/{n}" for n in range(500)]), web)
+    assert len(web.log) == 3  # robots.txt, three attempts
+    assert {r.reason for r in sink.results} == {Reason.CONNECT_FAILED}
+    assert len(sink.by_key) == 500
+
+
+def test_robots_denied_pages_cost_no_time() -> None:
+    web = MemoryWeb(lambda url, n: page(200, b"User-agent: *\nDisallow: /no\n") if "robots" in url else page())
+    urls = [f"http://a.test/no{n}" for n in range(500)] + ["http://a.test/yes"]
+    summary, sink, _ = run(tasks_of(*urls), web)
+    assert Counter(r.reason for r in sink.results) == {Reason.ROBOTS_DENIED: 500, Reason.OK: 1}
+    assert [url for _, url in web.log] == ["http://a.test/robots.txt", "http://a.test/yes"]
+    assert summary.seconds < 3
+
+
+def test_priority_decides_what_fits_into_the_window() -> None:
+    web = MemoryWeb()
+    tasks = [FetchTask(n, f"http://a.test/{n}", priority=10 if n == 50 else 0) for n in range(60)]
+    run(tasks, web, window_budget_s=3.5)
+    assert [url for _, url in web.log][:2] == ["http://a.test/robots.txt", "http://a.test/50"]
+
+
+def test_a_foreign_hop_takes_its_slot_from_the_ledger() -> None:
+    def answer(url: str, n: int) -> Response:
+        return page(302, b"", location="http://foreign.test/x") if "a.test" in url and "robots" not in url else page()
+
+    origins = MemoryOrigins()
+    origins.foreign["http://foreign.test:80"] = NOW + timedelta(seconds=25)
+    web = MemoryWeb(answer)
+    _, sink, _ = run(tasks_of("http://a.test/1"), web, origins=origins)
+    assert sink.by_key[0].final_url == "http://foreign.test/x"
+    first_foreign = min(at for at, url in web.log if "foreign" in url)
+    hop = next(at for at, url in web.log if url == "http://a.test/1") + 0.2
+    assert first_foreign >= hop + 25 - 1e-6
+    assert origins.foreign["http://foreign.test:80"] > NOW + timedelta(seconds=25)
+
+
+def test_robots_that_change_while_a_page_is_queued_are_obeyed() -> None:
+    """Expired rules are asked for again before the next request, and the page is judged by the new version."""
+    clock = {"at": NOW}
+
+    class Moving:
+        def now(self) -> datetime:
+            return clock["at"]
+
+    def answer(url: str, n: int) -> Response:
+        if "robots" in url:
+            rules = b"User-agent: *\nDisallow:\n" if n == 0 else b"User-agent: *\nDisallow: /late\n"
+            return page(200, rules, cache_control="max-age=600")
+        clock["at"] += timedelta(seconds=700)
+        return page()
+
+    sink, web = MemorySink(), MemoryWeb(answer)
+    crawl = Crawl(
+        [FetchTask(0, "http://a.test/early", priority=1), FetchTask(1, "http://a.test/late")],
+        settings=CrawlSettings(test_hosts=TEST_HOSTS),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=MemoryOrigins(),
+        clock=Moving(),
+        client=web,
+        blocking=inline,
+    )
+    trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert sink.by_key[0].reason is Reason.OK
+    assert sink.by_key[1].reason is Reason.ROBOTS_DENIED
+    assert sink.by_key[0].robots_version != sink.by_key[1].robots_version
+    assert [url.rsplit("/", 1)[1] for _, url in web.log] == ["robots.txt", "early", "robots.txt"]
+
+
+def test_robots_denied_between_the_verdict_and_the_request_sends_nothing() -> None:
+    """The recheck right before the request: rules change while the connection is being made."""
+    sink, origins = MemorySink(), MemoryOrigins()
+
+    class SlowConnect(MemoryWeb):
+        crawl: Crawl
+
+        async def exchange(self, admission, request, before_send) -> Response:  # type: ignore[no-untyped-def]
+            if admission.target.path != "/robots.txt":
+                self.crawl._robots.answered("http://a.test:80", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
+            return await super().exchange(admission, request, before_send)
+
+    web = SlowConnect()
+    web.crawl = Crawl(
+        tasks_of("http://a.test/x"),
+        settings=CrawlSettings(test_hosts=TEST_HOSTS),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=origins,
+        clock=FixedClock(NOW),
+        client=web,
+        blocking=inline,
+    )
+    trio.run(web.crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [url for _, url in web.log] == ["http://a.test/robots.txt"]
+    assert sink.by_key[0].reason is Reason.ROBOTS_DENIED
+
+
+def prior(url: str, body: bytes = PAGE, key: str = "k") -> Prior:
+    import hashlib
+
+    return Prior(hashlib.sha256(body).digest(), key, url, "text/html", '"v1"')
+
+
+class Validators(MemoryWeb):
+    """Remembers which requests were conditional; 304 for those when `honest`."""
+
+    def __init__(self, honest: bool = True) -> None:
+        super().__init__()
+        self.conditional: list[bool] = []
+        self._honest = honest
+
+    async def exchange(self, admission, request: Request, before_send) -> Response:  # type: ignore[no-untyped-def]
+        response = await super().exchange(admission, request, before_send)
+        if admission.target.path == "/robots.txt":
+            return response
+        asked = any(name == "If-None-Match" for name, _ in request.headers)
+        self.conditional.append(asked)
+        return page(304, b"", etag='"v1"') if asked and self._honest else page(200, etag='"v1"')
+
+
+def test_conditional_only_where_the_snapshot_is_really_there() -> None:
+    url = "http://a.test/1"
+    web = Validators()
+    _, sink, _ = run([FetchTask(0, url, prior=prior(url))], web, snapshots=MemorySnapshots())
+    assert web.conditional == [False]
+    assert sink.by_key[0].outcome is Outcome.FETCHED
+    web = Validators()
+    summary, sink, _ = run([FetchTask(0, url, prior=prior(url))], web, snapshots=MemorySnapshots(["k"]))
+    assert web.conditional == [True]
+    result = sink.by_key[0]
+    assert (result.outcome, result.validation_method, result.object_key, result.body) == (
+        Outcome.NOT_MODIFIED,
+        "not_modified",
+        "k",
+        None,
+    )
+    assert result.content_hash == prior(url).content_hash
+    assert summary.not_modified == 1
+
+
+def test_validators_belong_to_the_document_they_came_with() -> None:
+    web = Validators()
+    run([FetchTask(0, "http://a.test/1", prior=prior("http://a.test/other"))], web, snapshots=MemorySnapshots(["k"]))
+    assert web.conditional == [False]
+
+
+def test_a_304_whose_snapshot_has_gone_is_asked_once_more_without_validators() -> None:
+    url = "http://a.test/1"
+
+    class Vanishing(MemorySnapshots):
+        def is_available(self, object_keys):  # type: ignore[no-untyped-def]
+            found = super().is_available(object_keys)
+            self.keys.clear()
+            return found
+
+    web = Validators()
+    _, sink, origins = run([FetchTask(0, url, prior=prior(url))], web, snapshots=Vanishing(["k"]))
+    assert web.conditional == [True, False]
+    assert sink.by_key[0].outcome is Outcome.FETCHED
+    assert origins.states["http://a.test:80"].validators_lied == 1
+
+
+def test_an_origin_whose_validators_lie_is_not_sent_any_more() -> None:
+    urls = [f"http://a.test/{n}" for n in range(12)]
+    web = Validators(honest=False)
+    tasks = [FetchTask(n, url, prior=prior(url)) for n, url in enumerate(urls)]
+    _, _, origins = run(tasks, web, snapshots=MemorySnapshots(["k"]))
+    assert web.conditional == [True] * 5 + [False] * 7
+    state = origins.states["http://a.test:80"]
+    assert (state.validators_sent, state.validators_lied) == (5, 5)
+
+
+def test_stop_commits_what_is_complete_and_leaves_the_rest() -> None:
+    stop = Stop()
+
+    def answer(url: str, n: int) -> Response:
+        if url.endswith("/4"):
+            stop.request("test")
+        return page()
+
+    web = MemoryWeb(answer)
+    summary, sink, origins = run(tasks_of(*[f"http://a.test/{n}" for n in range(50)]), web, stop=stop)
+    assert summary.stopped == "test"
+    assert sorted(sink.by_key) == [0, 1, 2, 3, 4]
+    assert summary.unfinished == 45
+    assert origins.states["http://a.test:80"].next_eligible_at is not None
+    done = set(sink.by_key)
+    rest = [task for task in tasks_of(*[f"http://a.test/{n}" for n in range(50)]) if task.key not in done]
+    web = MemoryWeb()
+    _, sink, _ = run(rest, web, origins=origins)
+    assert len(sink.by_key) == 45
+    assert "http://a.test/robots.txt" not in web.asked  # remembered
+
+
+def test_what_the_sink_raises_ends_the_crawl_and_nothing_is_committed_after_it() -> None:
+    class Stale(MemorySink):
+        def commit(self, results):  # type: ignore[no-untyped-def]
+            if self.batches:
+                raise RuntimeError("fence 7 is stale")
+            super().commit(results)
+
+    sink = Stale()
+    crawl = Crawl(
+        tasks_of(*[f"http://h{n}.test/" for n in range(100)]),
+        settings=CrawlSettings(test_hosts=TEST_HOSTS, commit_batch=10, max_in_flight=10),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=MemoryOrigins(),
+        clock=FixedClock(NOW),
+        client=MemoryWeb(),
+        blocking=inline,
+    )
+    with pytest.raises(RuntimeError, match="fence 7 is stale"):
+        trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert len(sink.batches) == 1
+
+
+def test_an_internal_error_at_one_page_is_one_outcome() -> None:
+    class Broken(MemoryWeb):
+        async def exchange(self, admission, request, before_send) -> Response:  # type: ignore[no-untyped-def]
+            if admission.target.path == "/bad":
+                raise KeyError("bug")
+            return await super().exchange(admission, request, before_send)
+
+    summary, sink, _ = run(tasks_of("http://a.test/bad", "http://a.test/good"), Broken())
+    assert summary.internal_errors == 1
+    assert sink.by_key[0].outcome is Outcome.FAILED
+    assert sink.by_key[1].outcome is Outcome.FETCHED
+
+
+def test_suppression_outranks_everything_also_after_a_redirect() -> None:
+    def answer(url: str, n: int) -> Response:
+        return page(302, b"", location="http://optout.test/x") if "a.test" in url and "robots" not in url else page()
+
+    web = MemoryWeb(answer)
+    origins = MemoryOrigins(suppressed=["optout.test"])
+    _, sink, _ = run(tasks_of("http://optout.test/1", "http://a.test/1"), web, origins=origins)
+    assert {r.reason for r in sink.results} == {Reason.SUPPRESSED}
+    assert [hop.gate for hop in sink.by_key[1].hops] == ["response", "scope"]
+    assert all("optout" not in url for _, url in web.log)
