@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass, field
+from typing import Any
 
 from transforms.imports.layout import Layout
 from transforms.imports.problems import RowReason
@@ -167,23 +168,18 @@ class RecordAssembler:
 
     def _verdict(self, lines: list[str], row: list[str], *, at_block_end: bool, closed: bool) -> str:
         """`row` for a record that stands, `broken` for a quote that never closes, `hold` if the next block decides."""
-        try:
-            strict = list(
-                csv.reader(
-                    [line + "\n" for line in lines],
-                    delimiter=self._layout.delimiter or ",",
-                    skipinitialspace=True,
-                    strict=True,
-                )
-            )
-        except csv.Error as error:
-            if "unexpected end of data" in str(error):
-                if at_block_end and not closed and len(lines) <= MAX_RECORD_LINES and not self._holds_a_row(lines[1:]):
-                    return "hold"
-                return "broken"
-            return "row" if len(lines) == 1 else "broken"
+        options: dict[str, Any] = {"delimiter": self._layout.delimiter or ",", "skipinitialspace": True}
+        lenient = csv.reader([*lines, ""], **options)
+        next(lenient)
+        if lenient.line_num > len(lines):  # the quote is still open: the line after was taken too
+            fits = len(lines) <= MAX_RECORD_LINES and not self._holds_a_row(lines[1:])
+            return "hold" if at_block_end and not closed and fits else "broken"
         if len(lines) == 1:
             return "row"
+        try:
+            strict = list(csv.reader([line + "\n" for line in lines], strict=True, **options))
+        except csv.Error:
+            return "broken"
         whole = len(strict) == 1 and len(row) == self._layout.width and len(lines) <= MAX_RECORD_LINES
         return "row" if whole and not self._holds_a_row(lines[1:]) else "broken"
 

@@ -1,4 +1,4 @@
-"""What the first bytes of an import file are. Here: gzip, byte order marks, encodings, line ends, other kinds of file.
+"""What the first bytes of an import file are. Here: gzip, byte order marks, encodings, other kinds of file.
 Not here: delimiter and headings (`transforms.imports.layout`), reading (`warehouse.imports.reader`).
 """
 
@@ -96,9 +96,3 @@ def sniff_encoding(head: bytes, name: str) -> TextEncoding:
     if broken <= multibyte // 4:
         return TextEncoding("utf-8", 0, "UTF-8")
     return TextEncoding("cp1252", 0, "Windows-1252")
-
-
-def sniff_newline(text: str) -> str:
-    """The line end to split at: `\\n` (the reader drops a `\\r` before it), or `\\r` for files that know no other."""
-    # A `\\r` at the very end may be half of a line end.
-    return "\r" if "\n" not in text and "\r" in text[:-1] else "\n"

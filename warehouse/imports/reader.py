@@ -5,6 +5,7 @@ Not here: what the first bytes mean (`transforms.imports.sniff`), what a line ho
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import stat
 import zlib
@@ -21,7 +22,6 @@ from transforms.imports.sniff import (
     is_gzip,
     refuse_other_kinds,
     sniff_encoding,
-    sniff_newline,
 )
 
 READ_BYTES = 1 << 18
@@ -39,7 +39,6 @@ class Opened:
     """Bytes on disk."""
     gzip: bool
     encoding: TextEncoding
-    newline: str
     head: tuple[str, ...]
     """The first complete lines."""
 
@@ -118,19 +117,14 @@ class LineSource:
         if gzip:
             refuse_other_kinds(self._head, f"{name}, unpacked,")
         encoding = sniff_encoding(self._head, name)
-        decoder = codecs.getincrementaldecoder(encoding.codec)(encoding.errors)
-        text = decoder.decode(self._head[encoding.bom :], False)
-        newline = sniff_newline(text)
-        lines = text.split(newline)
+        lines = _decoder(encoding).decode(self._head[encoding.bom :], False).split("\n")
         if not ended:
             if len(lines) == 1:
                 raise ImportFileError(
                     f"{name} has no line end in its first {HEAD_BYTES >> 20} MiB: it is no table and no list of links."
                 )
             lines.pop()
-        self.opened = Opened(
-            name, self._size, gzip, encoding, newline, tuple(line.removesuffix("\r") for line in lines[:100])
-        )
+        self.opened = Opened(name, self._size, gzip, encoding, tuple(lines[:100]))
 
     def _read(self, size: int) -> bytes:
         assert self._file is not None
@@ -193,13 +187,12 @@ class LineSource:
 
     def blocks(self) -> Iterator[LineBlock]:
         """All lines of the file, once; a line over `MAX_LINE_CHARS` is cut to its head and marked."""
-        encoding, newline = self.opened.encoding, self.opened.newline
-        strip_cr = newline == "\n"
-        decoder = codecs.getincrementaldecoder(encoding.codec)(encoding.errors)
+        encoding = self.opened.encoding
+        decoder = _decoder(encoding)
         first, lines, chars, long_lines = 1, list[str](), 0, set[int]()
         tail, skipping = "", False
         for text in self._texts(decoder, self._head[encoding.bom :]):
-            parts = text.split(newline)
+            parts = text.split("\n")
             if skipping:
                 if len(parts) == 1:
                     continue  # still the same line: forget it
@@ -209,8 +202,6 @@ class LineSource:
             else:
                 parts[0] = tail + parts[0]
             tail = parts.pop()
-            if strip_cr:
-                parts = [part.removesuffix("\r") for part in parts]
             for index, part in enumerate(parts):
                 if len(part) > MAX_LINE_CHARS:
                     parts[index] = part[:1000]
@@ -225,11 +216,11 @@ class LineSource:
         if tail or skipping:
             if skipping:
                 long_lines.add(len(lines))
-            lines.append(tail.removesuffix("\r") if strip_cr else tail)
+            lines.append(tail)
         if lines:
             yield LineBlock(first, lines, frozenset(long_lines))
 
-    def _texts(self, decoder: codecs.IncrementalDecoder, start: bytes) -> Iterator[str]:
+    def _texts(self, decoder: io.IncrementalNewlineDecoder, start: bytes) -> Iterator[str]:
         if text := decoder.decode(start, False):
             yield text
         for data in self._bytes:
@@ -241,3 +232,8 @@ class LineSource:
             text = "�"
         if text:
             yield text
+
+
+def _decoder(encoding: TextEncoding) -> io.IncrementalNewlineDecoder:
+    """Bytes to text whose line ends are all `\\n`: files mix `\\r\\n`, `\\n` and the `\\r` of old Macintoshes."""
+    return io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding.codec)(encoding.errors), translate=True)

@@ -215,6 +215,12 @@ def _known_targets(ledger: Ledger, tenant_id: bytes, name: str) -> list[Target]:
     ]
 
 
+_CLOSE_KILLED = """
+UPDATE import_runs SET status = 'failed', error = 'killed before its end', completed_at = %(now)s
+WHERE project_id = %(id)s AND status = 'running' AND provider_connection_id IS NULL
+"""
+
+
 class _Run:
     """The ledger's side of one import."""
 
@@ -256,11 +262,13 @@ class _Run:
                 max_targets=_max_targets(ledger, project.tenant_id),
             )
         )
+        # Whoever holds the turn knows that no other import of the project is alive.
+        ledger.run(lambda tx: tx.execute(_CLOSE_KILLED, {"id": project.id, "now": now}))
         self.id = imports.start_run(
             ledger,
             self.project.id,
             provider=layout.provider.value,
-            file_name=path.name,
+            file_name=path.name.encode("utf-8", "replace").decode(),
             file_format=layout.label,
             now=now,
         )

@@ -378,7 +378,7 @@ def expected_edges(path: Path) -> int:
 
 
 def test_two_imports_of_one_file_at_once(ledger_settings: LedgerSettings, ledger: Ledger, tmp_path: Path) -> None:
-    path = big(tmp_path, 12_000)
+    path = big(tmp_path, 4_000)
 
     def work(number: int) -> ImportReport:
         options = ImportOptions(
@@ -394,14 +394,14 @@ def test_two_imports_of_one_file_at_once(ledger_settings: LedgerSettings, ledger
     assert sum(report.counts.accepted for report in reports) == total
     for report in reports:
         counts = report.counts
-        assert counts.rows == 12_000 == counts.accepted + counts.duplicate + counts.invalid
+        assert counts.rows == 4_000 == counts.accepted + counts.duplicate + counts.invalid
     assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".part")] == []
 
 
 def test_killed_import_is_completed_by_importing_again(
     ledger_settings: LedgerSettings, ledger: Ledger, tmp_path: Path
 ) -> None:
-    path = big(tmp_path, 12_000)
+    path = big(tmp_path, 5_000)
     program = textwrap.dedent("""
         import json, sys
         from pathlib import Path
@@ -411,7 +411,7 @@ def test_killed_import_is_completed_by_importing_again(
         from warehouse.imports.run import ImportOptions, import_file
         from warehouse.ledger import Ledger
         from warehouse.ledger.config import LedgerSettings
-        reader.BLOCK_LINES = 1000
+        reader.BLOCK_LINES = 500
         settings = LedgerSettings.model_validate(json.loads(sys.stdin.readline()))
         options = ImportOptions(project="killed", targets=(parse_target("example.com"),), rejects=Path(sys.argv[2]))
         import_file(Ledger(settings), Path(sys.argv[1]), options, clock=WallClock(),
@@ -438,8 +438,14 @@ def test_killed_import_is_completed_by_importing_again(
                 pipe.close()
     assert not (tmp_path / "r.csv").exists()
     report = run(ledger, path, "killed", "example.com")
-    assert report.counts.rows == 12_000
+    assert report.counts.rows == 5_000
     assert report.counts.reasons["already_known"] > 0
+    runs = one(
+        ledger,
+        "SELECT SUM(status = 'failed' AND error = 'killed before its end'), COUNT(*) FROM import_runs WHERE project_id = %(id)s",
+        id=report.project.id,
+    )
+    assert (int(runs[0]), runs[1]) == (1, 2)
     assert (
         len(edges(ledger, "killed"))
         == expected_edges(path)

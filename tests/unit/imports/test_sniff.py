@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from transforms.imports.problems import ImportFileError
-from transforms.imports.sniff import is_gzip, refuse_other_kinds, sniff_encoding, sniff_newline
+from transforms.imports.sniff import is_gzip, refuse_other_kinds, sniff_encoding
 
 TABLE = "source_url\ttarget_url\nhttps://ä.example/ü\thttps://example.com/\n"
 
@@ -59,9 +59,6 @@ def test_other_kinds_are_named(head: bytes, message: str) -> None:
         refuse_other_kinds(head, "f")
 
 
-def test_gzip_and_newline() -> None:
+def test_gzip() -> None:
     assert is_gzip(gzip.compress(b"x"))
     assert not is_gzip(b"\x1f\x8b")
-    assert sniff_newline("a\r\nb") == "\n"
-    assert sniff_newline("a\rb") == "\r"
-    assert sniff_newline("a") == "\n"
