@@ -69,6 +69,8 @@ def match_edges(
     parts = url_parts(pl.DataFrame({"url": urls}).with_row_index("url_id")).with_columns(
         kid=pl.col("exact_key").hash(), url_id=pl.col("url_id").cast(pl.UInt32)
     )
+    hosts = parts.select("host").unique().with_row_index("host_id")
+    parts = parts.join(hosts, on="host", how="left", maintain_order="left")
     narrow = narrow.join(
         targets.join(parts.select("url", t_url="url_id"), on="url").select("target_url_id", "t_url"),
         on="target_url_id",
@@ -191,9 +193,12 @@ def _ranked(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _rule_ids(hits: pl.DataFrame, by_rule: pl.DataFrame) -> pl.DataFrame:
     return (
-        hits.join(by_rule.select("rule", "project_target_id"), on="rule")
+        hits.select("pid", "url_id", "rule")
+        .unique()
+        .sort("rule")
+        .join(by_rule.select("rule", "project_target_id"), on="rule", how="left", maintain_order="left")
         .group_by("pid", "url_id")
-        .agg(target_rule_ids=pl.col("project_target_id").unique().sort())
+        .agg(target_rule_ids="project_target_id")
     )
 
 

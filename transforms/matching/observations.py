@@ -1,8 +1,12 @@
 """Rows of `LINK_OBSERVATIONS`, `OCCURRENCES` and `DISCOVERED_EDGES` from what was matched. Here: assembly, keys,
 hashes. Not here: who matches whom (`edges`), what a check proves (`transforms.evidence`).
 
-`evidence_hash` is SHA-256 over the row's evidence columns in schema order, written so that no two different rows give
-the same text (numbers in decimal, bytes in hex, strings with their length before them, null as `-`), joined by commas.
+`evidence_hash` is SHA-256 over a text of the row, made so that no two different rows give the same one:
+- `observation_id`, then the columns from `observed_at` to `target_rule_ids` in schema order, joined by commas. What an
+  observation id stands for (edge, run, source, target) and bookkeeping (consumer, job) are not repeated.
+- Numbers in decimal, times in microseconds, bytes in hex, a text with its length in bytes and a colon before it, a list
+  in brackets with spaces between, null as `-`.
+- Last, all true-or-false columns as one number, two bits each from the lowest: 0 false, 1 true, 2 null.
 It depends on nothing but the row: not on the order of rows, the slice, or the machine.
 """
 
@@ -19,7 +23,9 @@ from transforms.matching.tolerance import tolerated_names
 from transforms.reasons import Evidence, Health, Reason
 from transforms.schemas import DISCOVERED_EDGES, LINK_OBSERVATIONS, OCCURRENCES
 
-_NOT_EVIDENCE = ("evidence_hash", "ingest_version")
+_FIRST, _LAST = (LINK_OBSERVATIONS.columns.index(name) for name in ("observed_at", "target_rule_ids"))
+EVIDENCE_COLUMNS = ("observation_id", *LINK_OBSERVATIONS.columns[_FIRST : _LAST + 1])
+"""What `evidence_hash` covers."""
 
 
 def observe(
@@ -158,8 +164,13 @@ def discoveries(edges: pl.DataFrame, links: pl.DataFrame, matched: Matched, sour
 
 def evidence_hash(rows: pl.DataFrame) -> pl.Series:
     """SHA-256 of each row's evidence (see the module's docstring); `rows` has the columns of `LINK_OBSERVATIONS`."""
-    texts = [_text(field) for field in LINK_OBSERVATIONS.schema if field.name not in _NOT_EVIDENCE]
-    return sha256_of(rows.select(pl.concat_str(texts, separator=",")).to_series())
+    fields = [LINK_OBSERVATIONS.schema.field(name) for name in EVIDENCE_COLUMNS]
+    flags = [field for field in fields if pa.types.is_boolean(field.type)]
+    texts = [_text(field) for field in fields if field not in flags]
+    bits = pl.sum_horizontal(
+        pl.col(field.name).cast(pl.UInt32).fill_null(2) * (1 << 2 * place) for place, field in enumerate(flags)
+    )
+    return sha256_of(rows.select(pl.concat_str(*texts, bits.cast(pl.String), separator=",")).to_series())
 
 
 def _text(field: pa.Field) -> pl.Expr:
@@ -171,8 +182,6 @@ def _text(field: pa.Field) -> pl.Expr:
         text = value.bin.encode("hex")
     elif pa.types.is_timestamp(kind):
         text = value.dt.epoch("us").cast(pl.String)
-    elif pa.types.is_boolean(kind):
-        text = value.cast(pl.UInt8).cast(pl.String)
     elif pa.types.is_list(kind):
         hexed = pa.types.is_fixed_size_binary(kind.value_type)
         items = value.list.eval(pl.element().bin.encode("hex")) if hexed else value

@@ -35,6 +35,7 @@ def rule_frame(rules: pa.Table, projects: pl.DataFrame) -> pl.DataFrame:
         .unique("project_target_id", keep="last", maintain_order=True)
         .with_columns(pl.col("rule_host").str.strip_chars("[]"))
         .join(projects, on="project_id", how="inner", maintain_order="left")
+        .sort("project_target_id")  # rules are numbered in the order of their ids
         .with_row_index("rule")
     )
     parts = url_parts(frame.select("url").drop_nulls().unique(maintain_order=True))
@@ -45,12 +46,14 @@ def rule_frame(rules: pa.Table, projects: pl.DataFrame) -> pl.DataFrame:
 def candidates(wanted: pl.DataFrame, urls: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
     """Every rule that would accept a URL if it were tolerant: `pid`, `url_id`, `rule`, `mask`, `is_strict`.
 
-    `wanted`: distinct (`pid`, `url_id`); `urls`: `url_id` and parts; `rules`: from `rule_frame`. A rule accepts the URL
-    where `mask == 0` or it is not strict (`accepted`).
+    `wanted`: distinct (`pid`, `url_id`); `urls`: `url_id` and parts, with the host's number `host_id`; `rules`: from
+    `rule_frame`. A rule accepts the URL where `mask == 0` or it is not strict (`accepted`).
     """
+    hosts = urls.select("host_id", "host").unique("host_id")
+    at = wanted.join(urls.select("url_id", "host_id"), on="url_id")
     found = [
-        _by_host(wanted, urls, rules.filter(pl.col("scope").is_in(["domain", "subdomain"]))),
-        _by_prefix(wanted, urls, rules.filter(pl.col("scope") == "url_prefix")),
+        _by_host(at, hosts, rules.filter(pl.col("scope").is_in(["domain", "subdomain"]))),
+        _by_prefix(at, hosts, urls, rules.filter(pl.col("scope") == "url_prefix")),
         _by_url(wanted, urls, rules.filter(pl.col("scope") == "exact_url")),
     ]
     return pl.concat(found).join(rules.select("rule", "is_strict"), on="rule", how="left", maintain_order="left")
@@ -80,15 +83,14 @@ def _suffixes(hosts: pl.Series) -> pl.DataFrame:
     )
 
 
-def _by_host(wanted: pl.DataFrame, urls: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
-    at = wanted.join(urls.select("url_id", "host"), on="url_id", maintain_order="left")
-    hosts = at.select("pid", "host").unique()
+def _by_host(at: pl.DataFrame, hosts: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
+    """Names are compared once per host; pages and projects meet them by number."""
     below = (
-        hosts.join(_suffixes(hosts["host"].unique()), on="host")
-        .join(rules, left_on=["pid", "suffix"], right_on=["pid", "rule_host"])
+        hosts.join(_suffixes(hosts["host"]), on="host")
+        .join(rules, left_on="suffix", right_on="rule_host")
         .select(
+            "host_id",
             "pid",
-            "host",
             "rule",
             mask=pl.when((pl.col("host") == pl.col("suffix")) | pl.col("include_subdomains"))
             .then(pl.lit(0, pl.UInt8))
@@ -99,18 +101,20 @@ def _by_host(wanted: pl.DataFrame, urls: pl.DataFrame, rules: pl.DataFrame) -> p
     )
     # The rule itself was written with www. and the link goes to the bare host.
     bare = rules.with_columns(_bare=bare_host(pl.col("rule_host"))).filter(pl.col("_bare") != pl.col("rule_host"))
-    beside = hosts.join(bare, left_on=["pid", "host"], right_on=["pid", "_bare"]).select(
-        "pid", "host", "rule", mask=pl.lit(WWW, pl.UInt8)
+    beside = hosts.join(bare, left_on="host", right_on="_bare").select(
+        "host_id", "pid", "rule", mask=pl.lit(WWW, pl.UInt8)
     )
-    hits = pl.concat([below, beside]).group_by("pid", "host", "rule").agg(pl.col("mask").min())
-    return at.join(hits, on=["pid", "host"], maintain_order="left").select("pid", "url_id", "rule", "mask")
+    hits = pl.concat([below, beside]).group_by("host_id", "pid", "rule").agg(pl.col("mask").min())
+    return at.join(hits, on=["pid", "host_id"]).select("pid", "url_id", "rule", "mask")
 
 
-def _by_prefix(wanted: pl.DataFrame, urls: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
-    at = wanted.join(
-        urls.select("url_id", "scheme", "is_www", "rest", "prefix_key", bare=bare_host(pl.col("host"))), on="url_id"
+def _by_prefix(at: pl.DataFrame, hosts: pl.DataFrame, urls: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
+    near = hosts.select("host_id", bare=bare_host(pl.col("host"))).join(
+        rules.with_columns(bare=bare_host(pl.col("rule_url_host"))), on="bare"
     )
-    pairs = at.join(rules.with_columns(bare=bare_host(pl.col("rule_url_host"))), on=["pid", "bare"])
+    pairs = at.join(near, on=["pid", "host_id"]).join(
+        urls.select("url_id", "scheme", "is_www", "rest", "prefix_key"), on="url_id"
+    )
     pairs = pairs.filter(pl.col("prefix_key").str.starts_with(pl.col("rule_prefix_key")))
     raw = (
         pl.when(pl.col("rest").str.starts_with(pl.col("rule_rest")))

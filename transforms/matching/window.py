@@ -119,11 +119,12 @@ def match_slices(
         .unique("target_url_id", keep="last", maintain_order=True)
     )
     redirects = None if link_redirects is None else _frame(link_redirects)
+    edges_of, links_of = _BySource(expected), _BySource(links)
     for low, high in _ranges(expected, links, rows_per_slice):
-        edges = _frame(_between(expected, low, high)).with_row_index("edge")
+        edges = _frame(edges_of.between(low, high)).with_row_index("edge")
         if not edges.height:
             continue
-        here = _frame(_between(links, low, high)).with_row_index("link")
+        here = _frame(links_of.between(low, high)).with_row_index("link")
         # Links count only as part of the manifest that the standing outcome names.
         usable = sources.filter("can_find").select("source_url_id", "manifest_id")
         here = here.join(usable, on=["source_url_id", "manifest_id"], how="semi", maintain_order="left")
@@ -191,12 +192,25 @@ def _ranges(expected: pa.Table, links: pa.Table, rows_per_slice: int) -> list[tu
     return list(zip([None, *borders], [*borders, None], strict=True))
 
 
-def _between(table: pa.Table, low: int | None, high: int | None) -> pa.Table:
-    ids = table["source_url_id"]
-    if low is not None:
-        table = table.filter(pc.greater_equal(ids, pa.scalar(low, pa.uint64())))
-        ids = table["source_url_id"]
-    return table if high is None else table.filter(pc.less(ids, pa.scalar(high, pa.uint64())))
+class _BySource:
+    """Rows of a table by range of `source_url_id`: a slice where the table is sorted (as files are), else a filter."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._ids = table["source_url_id"].to_numpy()
+        self._is_sorted = bool(np.all(self._ids[1:] >= self._ids[:-1]))
+
+    def between(self, low: int | None, high: int | None) -> pa.Table:
+        if self._is_sorted:
+            start = 0 if low is None else int(np.searchsorted(self._ids, np.uint64(low)))
+            end = len(self._ids) if high is None else int(np.searchsorted(self._ids, np.uint64(high)))
+            return self._table.slice(start, end - start)
+        mask = np.ones(len(self._ids), dtype=bool)
+        if low is not None:
+            mask &= self._ids >= np.uint64(low)
+        if high is not None:
+            mask &= self._ids < np.uint64(high)
+        return self._table.filter(pa.array(mask))
 
 
 def _prior_links(due: pa.Table | None) -> pl.DataFrame | None:

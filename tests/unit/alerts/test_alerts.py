@@ -135,8 +135,8 @@ def test_what_a_person_reads() -> None:
     )
     assert read["rule"] == {"id": key16("Marketing").hex(), "name": "Marketing"}
     assert read["source"] == {
-        "url": PAGE, "domain": "source.example", "final_url": PAGE, "title": "A page", "http_status": 200, "health": "ok",
-        "indexable": True,
+        "url": PAGE, "domain": "source.example", "final_url": PAGE, "title": "A page", "http_status": 200,
+        "health": "ok", "indexable": True,
     }  # fmt: skip
     assert read["target"]["url"] == TARGET
     assert (read["link"]["anchor_text"], read["link"]["placement"]) == ("Shoes", "content")

@@ -174,8 +174,6 @@ def test_the_hash_can_be_worked_out_by_hand() -> None:
         field, value = LINK_OBSERVATIONS.schema.field(name), row[name]
         if value is None:
             return "-"
-        if isinstance(value, bool):
-            return str(int(value))
         if isinstance(value, str):
             return f"{len(value.encode())}:{value}"
         if isinstance(value, bytes):
@@ -186,8 +184,18 @@ def test_the_hash_can_be_worked_out_by_hand() -> None:
             return str(int(value.timestamp() * 1_000_000))
         return str(value)
 
-    names = [n for n in LINK_OBSERVATIONS.columns if n not in ("evidence_hash", "ingest_version")]
-    assert row["evidence_hash"] == hashlib.sha256(",".join(map(text, names)).encode()).digest()
+    columns = LINK_OBSERVATIONS.columns
+    names = ["observation_id", *columns[columns.index("observed_at") : columns.index("target_rule_ids") + 1]]
+    flags = [name for name in names if str(LINK_OBSERVATIONS.schema.field(name).type) == "bool"]
+    assert flags == [
+        "evidence_complete", "source_is_redirected", "source_robots_indexable", "target_is_redirected",
+        "target_robots_indexable", "rel_nofollow", "rel_ugc", "rel_sponsored", "is_image_link", "is_redirected",
+    ]  # fmt: skip
+    digits = {False: 0, True: 1, None: 2}
+    bits = sum(digits[row[name]] * 4**place for place, name in enumerate(flags))
+    assert bits == 1 + 4**2 + 2 * 4**4, "complete, source indexable, nothing known of the target's robots"
+    texts = [text(name) for name in names if name not in flags]
+    assert row["evidence_hash"] == hashlib.sha256(",".join([*texts, str(bits)]).encode()).digest()
 
 
 def test_the_hash_changes_with_each_evidence_column_and_not_with_the_version() -> None:
