@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from transforms.html.context import Context, Contexts, locator, placement_name
+from transforms.html.context import Contexts
 from transforms.html.headers import HeaderLink, refresh_target
 from transforms.html.limits import ParseLimits
 from transforms.html.resolver import Resolver
@@ -29,7 +30,7 @@ LINK_COLUMNS = (
 
 SELECTOR = "a,area,link,meta,base,iframe,frame,form,title"
 _REL_SPLIT = re.compile(r"[\t\n\f\r ,]+")
-_HIDING = frozenset({"hidden", "style"})
+_HIDING = frozenset({"hidden", "style", "aria-hidden"})
 _NO_REL: tuple[str, ...] = ()
 _REL_KINDS = (("canonical", "canonical"), ("alternate", "alternate"))
 
@@ -47,14 +48,12 @@ class LinkRows:
         return [dict(zip(LINK_COLUMNS, row, strict=True)) for row in self.rows]
 
 
+@lru_cache(4096)
 def rel_tokens(value: str | None) -> tuple[str, ...]:
     """The set of link types: lower case, unique, in order; separated by white space and, as found in the wild, commas."""
     if not value:
         return _NO_REL
-    lowered = value.lower()
-    if lowered.isalpha():
-        return (lowered,)
-    return tuple(dict.fromkeys(token for token in _REL_SPLIT.split(lowered) if token))
+    return tuple(dict.fromkeys(token for token in _REL_SPLIT.split(value.lower()) if token))
 
 
 class LinkCollector:
@@ -65,8 +64,7 @@ class LinkCollector:
         self._page_follow = page_follow
         self._limits = limits
         self._contexts = Contexts()
-        self._nth: dict[tuple[str, ...], int] = {}
-        self._resolved: dict[str, Any] = {}
+        self._nth: dict[str, int] = {}
         self.links = LinkRows()
 
     def clickable(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> None:
@@ -78,81 +76,80 @@ class LinkCollector:
             raw, kind = attributes["xlink:href"] or "", "svg_xlink"
         else:
             return
+        if len(self.links.rows) >= self._limits.max_links:
+            self.links.is_cut = True
+            return
         context = self._contexts.of(node.parent)
-        gone, unseen = context.is_undisplayed, context.is_invisible
-        if attributes.keys() & _HIDING:
+        hidden, gone, unseen = context.is_hidden, context.is_undisplayed, context.is_invisible
+        if not attributes.keys().isdisjoint(_HIDING):
             gone = gone or undisplayed(attributes)
             own = invisible(attributes)
             unseen = unseen if own is None else own
-        hidden = context.is_hidden or gone or unseen or attributes.get("aria-hidden") == "true"
+            hidden = hidden or gone or unseen or attributes.get("aria-hidden") == "true"
+        is_image = False
         if tag == "area":
             text = raw_text = attributes.get("alt") or ""
             is_image = True
-        else:
-            raw_text = node.text()
+        elif gone:
             # A link that is not laid out has no rendered text: `innerText` is then `textContent` (HTML §3.2.7, step 1).
-            text, is_image = (fold(raw_text), False) if gone and raw_text else rendered(node, is_invisible=unseen)
-            if is_image:
-                raw_text = text
-            elif "style" in attributes and not gone:
+            raw_text = node.text()
+            text = fold(raw_text)
+        else:
+            text, raw_text, is_image = rendered(node, is_invisible=unseen)
+            if "style" in attributes and not is_image:
                 text = transformed(text, attributes)
-        self._add(kind, raw, text, raw_text, is_image, attributes, node, context, hidden)
-
-    def element(self, kind: str, raw: str, node: LexborNode, attributes: dict[str, str | None], text: str = "") -> None:
-        """A link of another kind: frame, form, link element or meta refresh."""
-        context = self._contexts.of(node.parent)
-        hidden = context.is_hidden or bool(
-            attributes.keys() & _HIDING and (undisplayed(attributes) or invisible(attributes))
-        )
-        self._add(kind, raw, text, text, False, attributes, node, context, hidden)
-
-    def header(self, kind: str, raw: str, rel: tuple[str, ...], text: str, resolver: Resolver) -> None:
-        """A link that an HTTP header carries; resolved against the document's URL, not the page's base."""
-        if len(self.links.rows) >= self._limits.max_links:
-            self.links.is_cut = True
-            return
-        self._row(kind, raw, text, text, False, rel, "unknown", False, kind, resolver(raw))
-
-    def _add(
-        self, kind: str, raw: str, text: str, raw_text: str, is_image: bool, attributes: dict[str, str | None], node: LexborNode,
-        context: Context, hidden: bool,
-    ) -> None:  # fmt: skip
-        if len(self.links.rows) >= self._limits.max_links:
-            self.links.is_cut = True
-            return
-        found = self._resolved.get(raw)
-        if found is None:
-            found = self._resolved[raw] = self._resolver(raw)
-        rel = rel_tokens(attributes.get("rel")) if "rel" in attributes else _NO_REL
+        path = (*context.path, tag)
         self._row(
             kind,
             raw,
             text,
             raw_text,
             is_image,
-            rel,
-            placement_name(context),
+            attributes.get("rel"),
+            context.placement_name,
             hidden,
-            locator(context, node.tag or ""),
-            found,
+            path,
+            self._resolver,
         )
 
+    def element(self, kind: str, raw: str, node: LexborNode, attributes: dict[str, str | None], text: str = "") -> None:
+        """A link of another kind: frame, form, link element or meta refresh."""
+        context = self._contexts.of(node.parent)
+        hidden = context.is_hidden
+        if not attributes.keys().isdisjoint(_HIDING):
+            hidden = hidden or undisplayed(attributes) or bool(invisible(attributes))
+        path = (*context.path, node.tag or "")
+        self._row(
+            kind, raw, text, text, False, attributes.get("rel"), context.placement_name, hidden, path, self._resolver
+        )
+
+    def header(self, kind: str, raw: str, rel: tuple[str, ...], text: str, resolver: Resolver) -> None:
+        """A link that an HTTP header carries; resolved against the document's URL, not the page's base."""
+        self._row(kind, raw, text, text, False, " ".join(rel), "unknown", False, (kind,), resolver)
+
     def _row(
-        self, kind: str, raw: str, text: str, raw_text: str, is_image: bool, rel: tuple[str, ...], placement: str, hidden: bool,
-        path: str, found: Any,
+        self, kind: str, raw: str, text: str, raw_text: str, is_image: bool, rel: str | None, placement: str, hidden: bool,
+        path: tuple[str, ...], resolver: Resolver,
     ) -> None:  # fmt: skip
-        limit = self._limits.max_anchor_chars
-        if len(raw_text) > limit:
-            text, raw_text = text[:limit], raw_text[:limit]
-        nofollow = "nofollow" in rel
-        same = (kind, found[1] or raw, text, placement, path)
+        rows = self.links.rows
+        limits = self._limits
+        if len(rows) >= limits.max_links:
+            self.links.is_cut = True
+            return
+        if len(raw_text) > limits.max_anchor_chars or len(text) > limits.max_anchor_chars:
+            text, raw_text = text[: limits.max_anchor_chars], raw_text[: limits.max_anchor_chars]
+        resolved, identity, identity_hash, refusal, host, domain = resolver(raw)
+        tokens = rel_tokens(rel) if rel else _NO_REL
+        nofollow = "nofollow" in tokens
+        locator = "/".join(path)
+        same = f"{kind}\0{identity or raw}\0{text}\0{placement}\0{locator}\0"
         nth = self._nth.get(same, 0)
         self._nth[same] = nth + 1
-        key = hashlib.sha256("\0".join((*same, str(nth))).encode("utf-8", "surrogatepass")).digest()
-        rows = self.links.rows
+        key = hashlib.sha256(f"{same}{nth}".encode("utf-8", "surrogatepass")).digest()
         rows.append((
-            len(rows), kind, raw, *found, text, raw_text, is_image, rel, nofollow, "ugc" in rel, "sponsored" in rel,
-            "nofollow_link" if nofollow else self._page_follow, placement, hidden, path, key,
+            len(rows), kind, raw, resolved, identity, identity_hash, refusal, host, domain, text, raw_text, is_image, tokens,
+            nofollow, "ugc" in tokens, "sponsored" in tokens, "nofollow_link" if nofollow else self._page_follow, placement, hidden,
+            locator, key,
         ))  # fmt: skip
 
 

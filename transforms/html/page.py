@@ -258,17 +258,24 @@ def _language(tree: LexborHTMLParser, elements: list[tuple[LexborNode, str, dict
 
 
 def _visible_text(tree: LexborHTMLParser) -> tuple[int, int]:
-    """Characters and UTF-8 bytes of the body's text without scripts and styles, white space folded."""
+    """Characters and UTF-8 bytes of the body's text without white space, scripts, styles and the like."""
     body = tree.body
     if body is None:
         return 0, 0
     text = body.text()
-    unseen = sum(len(node.text()) for node in body.css("script,style,textarea,noembed,noframes,iframe"))
-    folded = len(" ".join(text.split()))
-    visible = max(0, folded - unseen) if unseen else folded
-    if text.isascii():
-        return visible, visible
-    return visible, int(visible * len(text.encode("utf-8", "surrogatepass")) / max(1, len(text)))
+    chars = _inked(text)
+    for node in body.css("script,style,textarea,noembed,noframes,iframe"):
+        chars -= _inked(node.text())
+    chars = max(0, chars)
+    if not chars or text.isascii():
+        return chars, chars
+    size = len(text.encode("utf-8", "surrogatepass"))
+    return chars, int(chars * size / len(text))
+
+
+def _inked(text: str) -> int:
+    """Characters that are not white space (counting each kind of white space is quicker than splitting)."""
+    return len(text) - sum(map(text.count, " \n\t\r\f"))
 
 
 def _is_script_shell(markup: bytes, text_chars: int, links: int) -> bool:

@@ -66,25 +66,26 @@ def _display(style: str) -> str | None:
     return found
 
 
-def rendered(node: LexborNode, *, is_invisible: bool = False) -> tuple[str, bool]:
-    """Rendered text of a link's content, folded, and whether it is the alternative text of images.
+def rendered(node: LexborNode, *, is_invisible: bool = False) -> tuple[str, str, bool]:
+    """Rendered text of a link's content, folded; the same before folding; whether it is the alternative text of images.
 
     Alternative texts (and the label of an `svg`) count only where there is no text at all.
     """
     child = node.first_child
     if child is None:
-        return "", False
+        return "", "", False
     if child.next is None and not is_invisible:
         text = child.text_content
         if text is not None:
-            return fold(text), False
+            return fold(text), text, False
     pieces: list[str] = []
     images: list[str] = []
     _collect(node, is_invisible, pieces, images)
     text = fold("".join(pieces))
     if text or not images:
-        return text, False
-    return fold(" ".join(images)), True
+        return text, node.text(), False
+    alternative = " ".join(images)
+    return fold(alternative), alternative, True
 
 
 def transformed(text: str, attributes: dict[str, str | None]) -> str:
