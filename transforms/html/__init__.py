@@ -5,6 +5,7 @@ deadlines (`crawl.parse_pool`), storage, matching (`transforms.matching`).
 from transforms.html.limits import ParseLimits
 from transforms.html.links import LINK_COLUMNS, LinkRows
 from transforms.html.page import AGENT, PARSER_VERSION, ParsedPage, manifest_id, parse_page
+from transforms.html.snippet import Snippet, snippet
 from transforms.html.tables import failed_page, manifest_tables
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "LinkRows",
     "ParseLimits",
     "ParsedPage",
+    "Snippet",
     "failed_page",
     "manifest_id",
     "manifest_tables",
     "parse_page",
+    "snippet",
 ]

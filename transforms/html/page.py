@@ -96,7 +96,7 @@ def parse_page(
     full_size = len(body)
     body, limit = cut(body, limits)
     charset = sniff(body, content_type)
-    markup, had_errors = _utf8(strip_bom(body, charset.name), charset.name)
+    markup, had_errors = utf8(strip_bom(body, charset.name), charset.name)
     tree = LexborHTMLParser(markup)
 
     elements: list[tuple[LexborNode, str, dict[str, str | None]]] = [
@@ -104,7 +104,7 @@ def parse_page(
     ]
     encode = None if charset.name == "UTF-8" else query_encoder(charset.name)
     document = Resolver(document_url, encode)
-    base_url = _base(elements, document)
+    base_url = base_of(elements, document)
     resolver = document if base_url == document_url else Resolver(base_url, encode)
 
     header_links = parse_links(link_header)
@@ -168,7 +168,7 @@ def parse_page(
     return ParsedPage(page, collector.links)
 
 
-def _utf8(body: bytes, name: str) -> tuple[bytes, bool]:
+def utf8(body: bytes, name: str) -> tuple[bytes, bool]:
     """The body as well-formed UTF-8 for the tree builder, and whether ill-formed sequences were replaced."""
     if name == "UTF-8":
         try:
@@ -182,7 +182,7 @@ def _utf8(body: bytes, name: str) -> tuple[bytes, bool]:
     return text.encode("utf-8", "surrogatepass"), "\ufffd" in text
 
 
-def _base(elements: list[tuple[LexborNode, str, dict[str, str | None]]], document: Resolver) -> str:
+def base_of(elements: list[tuple[LexborNode, str, dict[str, str | None]]], document: Resolver) -> str:
     """HTML §4.2.3: the first base element with an href; `data:`, `javascript:` and what does not parse count for nothing."""
     for node, tag, attributes in elements:
         if tag == "base" and "href" in attributes and not _is_foreign(node):
