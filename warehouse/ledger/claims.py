@@ -1,10 +1,10 @@
 """What a window x shard has to check. Here: claiming due sources, fairly and within quotas, and reading back everything
 that the window has claimed. Not here: fetching, and targets (`warehouse.ledger.targets`).
 
-A source is claimed once a window, whoever asks: its row in `url_revalidation_state` is locked (`SKIP LOCKED`), its fetch
-job is keyed by source, profile and window, and each project that wants it becomes a consumer (`crawl_pages`) of the job.
-All active edges of a claimed source come along. A claim moves their next check past the window, so that the next window
-does not take what this one still works on; if the work is lost, they fall due again an hour later.
+A source is claimed once a window, whoever asks: its row in `url_revalidation_state` is locked (`SKIP LOCKED`), its
+fetch job is keyed by source, profile and window, and each project that wants it becomes a consumer (`crawl_pages`) of
+the job. All active edges of a claimed source come along. A claim moves their next check past the window, so that the
+next window does not take what this one still works on; if the work is lost, they fall due again an hour later.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Claim:
     rules: pa.Table
     """`TARGET_RULES` of the projects in `expected`."""
     counts: dict[str, int]
-    """new: sources claimed by this call · before: claimed earlier · deferred: checks (tenant x source) that fell due but
-    exceed a quota or `max_sources`: coverage debt · skipped: sources that another claim was holding."""
+    """new: sources claimed by this call · before: claimed earlier · deferred: checks (tenant x source) that fell due
+    but exceed a quota or `max_sources`: coverage debt · skipped: sources that another claim was holding."""
 
 
 class _QuotaMoved(Exception):
@@ -68,8 +68,8 @@ def claim_due(
     """Claim what falls due before the window's end on the shard's hosts, and return all that the window has claimed.
 
     An edge that waits for its confirmation is due only from `confirm_not_before` on. Claiming again adds what fell due
-    since. Two claims of the same window x shard at once share the work; neither waits for the other. `owner` is kept in the
-    jobs for people who look. Raises what `Ledger` raises.
+    since. Two claims of the same window x shard at once share the work; neither waits for the other. `owner` is kept
+    in the jobs for people who look. Raises what `Ledger` raises.
     """
     limits = limits or ClaimLimits()
     buckets = buckets_of_shard(shard, shards)
@@ -114,7 +114,7 @@ def read_claim(ledger: Ledger, *, window: Window, shard: int, shards: int) -> Cl
     return Claim(due, expected, rules, {"new": 0, "before": due.num_rows, "deferred": 0, "skipped": 0})
 
 
-# -- planning --------------------------------------------------------------------------------------------------------------
+# -- planning ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,9 @@ def _plan(ledger: Ledger, buckets: list[int], params: dict, max_sources: int | N
 def fair_share(candidates: pl.DataFrame, quotas: pl.DataFrame, capacity: int | None) -> pl.DataFrame:
     """The due checks (one row per source_url_id x tenant_id) that may be claimed now.
 
-    Each tenant gets at most its `allowance` (no row in `quotas`: no limit, weight 1); when `capacity` is smaller than what
-    is left, tenants share it by weight, and what one does not need goes to the others. Within a tenant confirmations come
-    first, then higher priority, then what has been due for longest.
+    Each tenant gets at most its `allowance` (no row in `quotas`: no limit, weight 1); when `capacity` is smaller than
+    what is left, tenants share it by weight, and what one does not need goes to the others. Within a tenant
+    confirmations come first, then higher priority, then what has been due for longest.
     """
     ranked = candidates.sort(
         "tenant_id", "confirmation", "priority", "due_at", "source_url_id", descending=[False, True, True, False, False]
@@ -197,7 +197,7 @@ def _share_out(demand: pl.DataFrame, capacity: int) -> pl.DataFrame:
     return demand.with_columns(share=pl.Series([share[t] for t in demand["tenant_id"]], dtype=pl.Int64))
 
 
-# -- claiming and reading -------------------------------------------------------------------------------------------------------
+# -- claiming and reading ---------------------------------------------------------------------------------------------
 
 
 def _claim(tx: Transaction, sources: pl.Series, refused: pl.DataFrame, params: dict) -> tuple[int, int]:

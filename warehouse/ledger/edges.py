@@ -1,5 +1,5 @@
-"""URLs and edges: the dictionary and the graph. Here: registering them, set-based, in bounded batches. Not here: reading
-files (`warehouse.imports`), deciding states (`writeback`)."""
+"""URLs and edges: the dictionary and the graph. Here: registering them, set-based, in bounded batches. Not here:
+reading files (`warehouse.imports`), deciding states (`writeback`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def urls_of(identities: pa.Table) -> pa.Table:
 
 
 def register_urls(ledger: Ledger, urls: pa.Table) -> pa.Table:
-    """Register URL identities (`URLS`) that are not known yet. The same rows in the same order, with `url_id` (urls.id).
+    """Register URL identities (`URLS`) that are not known yet. The same rows in the same order, with `url_id`
+    (urls.id).
 
     Equal rows are fine. Each batch is a transaction of its own; registering again changes nothing.
     """
@@ -49,10 +50,10 @@ def register_edges(
 ) -> pa.Table:
     """Register edges (`EDGES`); one `REGISTERED_EDGES` row per input row, in order.
 
-    `source` is how they were found: crawler | provider_import | search_console | manual | api. A new edge falls due within
-    its project's interval, spread by its source's hash, or at once with `due_now`; a known one keeps its schedule and its
-    history (`due_now` pulls it forward too: somebody asks now). Who found an edge, and when last, is kept in
-    `backlink_discoveries`. Raises `LedgerConstraint` when a project or a URL does not exist.
+    `source` is how they were found: crawler | provider_import | search_console | manual | api. A new edge falls due
+    within its project's interval, spread by its source's hash, or at once with `due_now`; a known one keeps its
+    schedule and its history (`due_now` pulls it forward too: somebody asks now). Who found an edge, and when last, is
+    kept in `backlink_discoveries`. Raises `LedgerConstraint` when a project or a URL does not exist.
     """
     edges = EDGES.conform(edges)
     parts = [
@@ -124,8 +125,8 @@ def _register_edges(
     if answer["backlink_id"].null_count():
         row = answer.row(int(answer["backlink_id"].is_null().arg_max() or 0), named=True)
         raise LedgerConstraint(
-            f"an edge cannot be registered: project {row['project_id'].hex()}, source URL {row['source_url_id']} or target "
-            f"URL {row['target_url_id']} does not exist"
+            f"an edge cannot be registered: project {row['project_id'].hex()}, source URL {row['source_url_id']} or "
+            f"target URL {row['target_url_id']} does not exist"
         )
     table = answer.with_columns(is_new=pl.col("is_new").cast(pl.Boolean) & first).to_arrow()
     return REGISTERED_EDGES.conform(table)

@@ -1,8 +1,8 @@
 """Connections and transactions. Here: the pool, the session every connection starts with, time zones, retries, and how
 Arrow tables come and go. Not here: what is asked (the modules beside this one).
 
-Time: values are UTC-aware on our side and naive UTC in MySQL; the conversion happens in one converter below. Sessions run
-at READ COMMITTED in strict mode.
+Time: values are UTC-aware on our side and naive UTC in MySQL; the conversion happens in one converter below. Sessions
+run at READ COMMITTED in strict mode.
 """
 
 from __future__ import annotations
@@ -130,8 +130,9 @@ class Transaction:
     ) -> int:
         """The rows of an Arrow table as the session's temporary table `name` (replaces an earlier one).
 
-        `key` is its primary key, `index` a further index, `types` overrides the MySQL type of a column. Types follow the
-        Arrow types; lists and structs become JSON. Times must be timestamps with a zone. Returns the number of rows.
+        `key` is its primary key, `index` a further index, `types` overrides the MySQL type of a column. Types follow
+        the Arrow types; lists and structs become JSON. Times must be timestamps with a zone. Returns the number of
+        rows.
         """
         with self._cursor() as cursor:
             for sql, params in stage_sql(name, table, key=tuple(key), index=tuple(index), types=types or {}):
@@ -168,8 +169,8 @@ def _array(values: tuple[Any, ...], field: pa.Field) -> pa.Array:
 class Ledger:
     """The ledger's connections. Thread-safe; cheap until first used; close it when done.
 
-    `pool_size` connections are kept and never exceeded: whoever finds all of them busy waits up to `pool_timeout_s`, then
-    gets `LedgerUnavailable`.
+    `pool_size` connections are kept and never exceeded: whoever finds all of them busy waits up to `pool_timeout_s`,
+    then gets `LedgerUnavailable`.
     """
 
     def __init__(self, settings: LedgerSettings, *, pool_size: int = 8, pool_timeout_s: float = 30.0) -> None:
@@ -201,7 +202,8 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commit at the end, roll back on any error. Database errors come out as the types of `warehouse.ledger.errors`."""
+        """Commit at the end, roll back on any error. Database errors come out as the types of
+        `warehouse.ledger.errors`."""
         pooled = self._checkout()
         try:
             tx = Transaction(pooled.driver_connection)
@@ -218,8 +220,9 @@ class Ledger:
             pooled.close()
 
     def run(self, work: Callable[[Transaction], T]) -> T:
-        """`work` in a transaction, run again as a whole after a deadlock, a lock timeout, or a connection that broke before
-        the commit was sent. Safe for work that gives the same result when it is run twice, as everything here does."""
+        """`work` in a transaction, run again as a whole after a deadlock, a lock timeout, or a connection that broke
+        before the commit was sent. Safe for work that gives the same result when it is run twice, as everything
+        here does."""
         for attempt in stamina.retry_context(
             on=(LedgerBusy, LedgerUnavailable),
             attempts=_ATTEMPTS,
@@ -250,8 +253,8 @@ class Ledger:
             return self.engine.raw_connection()
         except sqlalchemy.exc.TimeoutError as error:
             raise LedgerUnavailable(
-                f"all {self._pool_size} connections to MySQL at {self.settings.host}:{self.settings.port} were busy for "
-                f"{self._pool_timeout_s:g} s: ask with fewer threads or give the ledger a bigger pool"
+                f"all {self._pool_size} connections to MySQL at {self.settings.host}:{self.settings.port} were busy "
+                f"for {self._pool_timeout_s:g} s: ask with fewer threads or give the ledger a bigger pool"
             ) from error
         except sqlalchemy.exc.DBAPIError as error:
             if isinstance(error.orig, mysql.connector.Error):

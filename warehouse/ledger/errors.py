@@ -46,8 +46,8 @@ _CONSTRAINT = frozenset({1048, 1062, 1169, 1216, 1217, 1264, 1265, 1366, 1406, 1
 
 
 def translate(error: mysql.connector.Error, settings: LedgerSettings) -> BacklinksError:
-    """The error of ours that says what is wrong and what to do. Never holds a password or a row's content beyond the key
-    that MySQL names."""
+    """The error of ours that says what is wrong and what to do. Never holds a password or a row's content beyond the
+    key that MySQL names."""
     at = f"{settings.host}:{settings.port}"
     number = error.errno
     text = (error.msg or str(error)).strip().rstrip(".")
@@ -55,15 +55,18 @@ def translate(error: mysql.connector.Error, settings: LedgerSettings) -> Backlin
         return LedgerBusy(f"MySQL at {at} gave up waiting for a lock ({text}); running it again may help")
     if number == errorcode.ER_ACCESS_DENIED_ERROR:
         return LedgerRefused(
-            f"MySQL at {at} refused user {settings.user!r}: the password is wrong; set BACKLINKS_LEDGER__USER and BACKLINKS_LEDGER__PASSWORD"
+            f"MySQL at {at} refused user {settings.user!r}: the password is wrong; set BACKLINKS_LEDGER__USER and "
+            "BACKLINKS_LEDGER__PASSWORD"
         )
     if number == errorcode.ER_BAD_DB_ERROR:
         return LedgerRefused(
-            f"MySQL at {at} has no database {settings.database!r}: migrate the ledger first, or set BACKLINKS_LEDGER__DATABASE"
+            f"MySQL at {at} has no database {settings.database!r}: migrate the ledger first, or set "
+            "BACKLINKS_LEDGER__DATABASE"
         )
     if number in (errorcode.ER_DBACCESS_DENIED_ERROR, errorcode.ER_TABLEACCESS_DENIED_ERROR, 1227):
         return LedgerRefused(
-            f"MySQL at {at} lets user {settings.user!r} in, but not do this ({text}); grant it the rights on {settings.database!r} and {settings.identity_database!r}"
+            f"MySQL at {at} lets user {settings.user!r} in, but not do this ({text}); grant it the rights on "
+            f"{settings.database!r} and {settings.identity_database!r}"
         )
     if number == errorcode.ER_NO_SUCH_TABLE or number == 1054:
         return LedgerRefused(
@@ -83,6 +86,7 @@ def translate(error: mysql.connector.Error, settings: LedgerSettings) -> Backlin
         return LedgerConstraint(f"the ledger refused a row: {text}")
     if number in _DOWN or isinstance(error, (mysql.connector.InterfaceError, mysql.connector.OperationalError)):
         return LedgerUnavailable(
-            f"MySQL at {at} does not answer ({text}): start it (`make up`) or set BACKLINKS_LEDGER__HOST and BACKLINKS_LEDGER__PORT"
+            f"MySQL at {at} does not answer ({text}): start it (`make up`) or set BACKLINKS_LEDGER__HOST and "
+            "BACKLINKS_LEDGER__PORT"
         )
     return LedgerRefused(f"MySQL at {at} refused a statement: {text} (error {number})")

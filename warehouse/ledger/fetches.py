@@ -1,5 +1,5 @@
-"""Outcomes of page fetches. Here: committing them under the shard's fence, and snapshot book-keeping. Not here: fetching,
-bodies (`warehouse.snapshots`), evidence."""
+"""Outcomes of page fetches. Here: committing them under the shard's fence, and snapshot book-keeping. Not here:
+fetching, bodies (`warehouse.snapshots`), evidence."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _ASCII = "VARCHAR(1024) CHARACTER SET ascii COLLATE ascii_bin"
 
 
 def reserve_snapshots(ledger: Ledger, snapshots: Sequence[Stored], *, now: datetime) -> None:
-    """Note bodies that are about to be uploaded (`pending`), so that an upload without a commit can be found and removed.
-    Known ones are kept as they are."""
+    """Note bodies that are about to be uploaded (`pending`), so that an upload without a commit can be found and
+    removed. Known ones are kept as they are."""
     table = _stored_table(snapshots, PAGE_FETCHES.empty())
 
     def work(tx: Transaction) -> None:
@@ -71,13 +71,14 @@ def commit_fetches(
     lease: Lease | None = None,
     retention: timedelta = RETENTION,
 ) -> int:
-    """Commit outcomes (`PAGE_FETCHES`) and the snapshots they stand on, one transaction per batch. Returns how many jobs
-    changed.
+    """Commit outcomes (`PAGE_FETCHES`) and the snapshots they stand on, one transaction per batch. Returns how many
+    jobs changed.
 
-    Jobs end `completed` (fetched, not_modified, gone) or `failed` (blocked, failed); deferred ones go back to `queued`.
-    A snapshot counts as available from here on: the caller has read it back. A page's last body and its estimated change
-    interval follow, and so do usage counters. With a lease the shard's fence is checked in the same transaction, and the
-    lease extended: `StaleFence` means that nothing of the batch was written. The same results again change nothing.
+    Jobs end `completed` (fetched, not_modified, gone) or `failed` (blocked, failed); deferred ones go back to
+    `queued`. A snapshot counts as available from here on: the caller has read it back. A page's last body and its
+    estimated change interval follow, and so do usage counters. With a lease the shard's fence is checked in the same
+    transaction, and the lease extended: `StaleFence` means that nothing of the batch was written. The same results
+    again change nothing.
     """
     results = PAGE_FETCHES.conform(results)
     changed = 0
@@ -148,9 +149,9 @@ _ROWS = pa.schema(
     [
         PAGE_FETCHES.schema.field(name)
         for name in (
-            "fetch_job_id", "source_url_id", "outcome", "reason", "detail", "http_status", "final_url", "fetched_at", "elapsed_ms",
-            "validation_method", "wire_bytes", "body_bytes", "content_hash", "content_type", "etag", "last_modified",
-            "robots_version", "attempt",
+            "fetch_job_id", "source_url_id", "outcome", "reason", "detail", "http_status", "final_url", "fetched_at",
+            "elapsed_ms", "validation_method", "wire_bytes", "body_bytes", "content_hash", "content_type", "etag",
+            "last_modified", "robots_version", "attempt",
         )
     ]
     + [pa.field("response_headers", pa.string())]
@@ -158,7 +159,7 @@ _ROWS = pa.schema(
 
 
 def _stored_table(stored: Sequence[Stored], batch: pa.Table) -> pa.Table:
-    """Snapshots handed in, and those that only the outcomes name (a part that was written before the commit was lost)."""
+    """Snapshots handed in, and those that only the outcomes name (their part was written, then the commit was lost)."""
     rows: dict[bytes, dict[str, object]] = {}
     columns = ["content_hash", "object_key", "body_bytes", "content_type", "validation_method"]
     for row in batch.select(columns).to_pylist():

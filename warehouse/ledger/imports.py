@@ -71,8 +71,8 @@ def finish_run(
     `failed`. Raises `PermanentError` when a completed run's counts do not add up: nothing is dropped silently."""
     if error is None and received != accepted + duplicate + invalid:
         raise PermanentError(
-            f"import {import_run_id.hex()}: {received} rows were received, but {accepted} accepted + {duplicate} duplicate + "
-            f"{invalid} invalid were recorded"
+            f"import {import_run_id.hex()}: {received} rows were received, but {accepted} accepted + {duplicate} "
+            f"duplicate + {invalid} invalid were recorded"
         )
     status = "completed" if error is None else "partial" if accepted else "failed"
     changed = ledger.run(

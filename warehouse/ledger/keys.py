@@ -1,4 +1,5 @@
-"""Identifiers that are worked out, not handed out: the same input always gives the same key, so a retry finds its own row.
+"""Identifiers that are worked out, not handed out: the same input always gives the same key, so a retry finds its own
+row.
 
 Here: keys of runs, jobs, rows. Not here: URL hashes (`transforms.urls`), observation keys (`transforms.evidence`).
 """

@@ -1,18 +1,20 @@
 """Who may work on what. Here: the lease of a shard with its fence, leases of queue rows, recovery of expired ones. Not
 here: what is done under them.
 
-A shard lease has three parts. `leased_until` is a promise of time, renewed with every commit. The fence is a number that
-rises with every new owner: a commit with an old one is refused, whatever the clocks say. And the owner holds a named lock
-on a connection of its own, which the server drops when the process dies: so a killed owner's shard can be taken over at
-once, not after the lease has run out.
+A shard lease has three parts. `leased_until` is a promise of time, renewed with every commit. The fence is a number
+that rises with every new owner: a commit with an old one is refused, whatever the clocks say. And the owner holds a
+named lock on a connection of its own, which the server drops when the process dies: so a killed owner's shard can be
+taken over at once, not after the lease has run out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import mysql.connector
@@ -43,8 +45,8 @@ class Lease:
 def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: datetime) -> Lease:
     """Own a shard for `ttl_s` seconds from `now`. Each success has a higher fence than any before.
 
-    Granted when nobody owns it, when the owner's lease has run out, or when the owner's process is gone. Raises `LeaseHeld`
-    otherwise, also for another lease of the same owner: a lease belongs to one task, not to a process.
+    Granted when nobody owns it, when the owner's lease has run out, or when the owner's process is gone. Raises
+    `LeaseHeld` otherwise, also for another lease of the same owner: a lease belongs to one task, not to a process.
     """
     holder = _hold(ledger, name)
     params = {"name": name, "owner": owner, "until": now + timedelta(seconds=ttl_s), "now": now}
@@ -91,88 +93,80 @@ def check_fence(tx: Transaction, lease: Lease, *, now: datetime | None = None) -
     if row is None or int(row[1]) != lease.fence or row[0] is None:
         who = "nobody" if row is None or row[0] is None else row[0]
         raise StaleFence(
-            f"{lease.name} is no longer owned by {lease.owner} (fence {lease.fence}, now {row and row[1]}, owned by {who}): "
+            f"{lease.name} is no longer owned by {lease.owner} (its fence {lease.fence}, now {row and row[1]} of {who}): "
             "its results were not written"
         )
     if now is not None:
         tx.execute(query("leases/extend"), {"name": lease.name, "until": now + timedelta(seconds=lease.ttl_s)})
 
 
-# -- rows of queues ----------------------------------------------------------------------------------------------------
+# -- rows of queues ---------------------------------------------------------------------------------------------------
 
-QUEUES = (
-    "page_fetch_jobs",
-    "target_validation_jobs",
-    "page_parse_results",
-    "crawl_pages",
-    "alert_deliveries",
-    "transactional_outbox",
-)
+
+@dataclass(frozen=True)
+class _Queue:
+    """How a queue's table spells things."""
+
+    waiting: str
+    order: str
+    code: str
+
+
+_JOBS = _Queue("queued", "priority DESC, available_at, id", "q.failure_code = 'lease_expired'")
+_MESSAGES = _Queue("pending", "available_at, id", "q.last_error_code = 'lease_expired'")
+QUEUES = {
+    "page_fetch_jobs": _JOBS,
+    "target_validation_jobs": _JOBS,
+    "page_parse_results": _JOBS,
+    "crawl_pages": _Queue(_JOBS.waiting, _JOBS.order, "q.completed_at = %(now)s"),
+    "alert_deliveries": _MESSAGES,
+    "transactional_outbox": _MESSAGES,
+}
 
 
 def claim_queue(
     ledger: Ledger, queue: str, *, owner: str, ttl_s: float, now: datetime, limit: int
-) -> tuple[str, list[int | bytes]]:
-    """Lease up to `limit` rows of a queue that may be worked on at `now`: highest priority, then longest waiting.
+) -> tuple[str, list[Any]]:
+    """Lease up to `limit` rows of a queue (`QUEUES`) that may be worked on at `now`: highest priority, then longest
+    waiting.
 
     Rows that somebody else is looking at are skipped, not waited for. Returns the lease's token (kept in `lease_owner`,
     different for every claim, so a stale worker cannot finish a row that was given to another) and the ids.
     """
-    _known(queue)
+    pick, lease = _queue("queue_pick", queue), _queue("queue_lease", queue)
     token = f"{owner[:100]}#{secrets.token_hex(8)}"
 
-    def work(tx: Transaction) -> list[int | bytes]:
-        waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
-        order = "priority DESC, available_at, id" if waiting == "queued" else "available_at, id"
-        ids = [
-            row[0]
-            for row in tx.rows(
-                f"SELECT id FROM {queue} WHERE status = %(waiting)s AND available_at <= %(now)s "  # noqa: S608 - from QUEUES
-                f"ORDER BY {order} LIMIT %(limit)s FOR UPDATE SKIP LOCKED",
-                {"waiting": waiting, "now": now, "limit": limit},
-            )
-        ]
+    def work(tx: Transaction) -> list[Any]:
+        ids = [row[0] for row in tx.rows(pick, {"now": now, "limit": limit})]
         _stage_ids(tx, ids)
-        tx.execute(
-            f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = 'leased', q.lease_owner = %(token)s, "  # noqa: S608
-            "q.leased_until = %(until)s, q.attempts = q.attempts + 1",
-            {"token": token, "until": now + timedelta(seconds=ttl_s)},
-        )
+        tx.execute(lease, {"token": token, "until": now + timedelta(seconds=ttl_s)})
         return ids
 
     return token, ledger.run(work)
 
 
-def extend_queue(ledger: Ledger, queue: str, token: str, ids: list[int | bytes], *, ttl_s: float, now: datetime) -> int:
+def extend_queue(ledger: Ledger, queue: str, token: str, ids: Sequence[Any], *, ttl_s: float, now: datetime) -> int:
     """Keep rows for longer. Returns how many of them are still held under the token."""
-    _known(queue)
+    extend_sql, held = _queue("queue_extend", queue), _queue("queue_held", queue)
 
     def work(tx: Transaction) -> int:
         _stage_ids(tx, ids)
         params = {"token": token, "until": now + timedelta(seconds=ttl_s)}
-        held = "q.status = 'leased' AND q.lease_owner = %(token)s"
-        tx.execute(
-            f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.leased_until = %(until)s WHERE {held}",
-            params,
-        )  # noqa: S608
-        row = tx.row(f"SELECT COUNT(*) FROM {queue} AS q JOIN stage_ids AS s ON q.id = s.id WHERE {held}", params)  # noqa: S608
+        tx.execute(extend_sql, params)
+        row = tx.row(held, params)
         return int(row[0]) if row else 0
 
     return ledger.run(work)
 
 
-def return_queue(ledger: Ledger, queue: str, token: str, ids: list[int | bytes], *, available_at: datetime) -> int:
-    """Give rows back, to be worked on not before `available_at` (a stop, or a failure that may pass). Returns how many."""
-    _known(queue)
-    waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
+def return_queue(ledger: Ledger, queue: str, token: str, ids: Sequence[Any], *, available_at: datetime) -> int:
+    """Give rows back, to be worked on not before `available_at` (a stop, or a failure that may pass). Returns how many
+    were still held."""
+    sql = _queue("queue_return", queue)
 
     def work(tx: Transaction) -> int:
         _stage_ids(tx, ids)
-        return tx.execute(
-            f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = %(waiting)s, q.lease_owner = NULL, "  # noqa: S608
-            "q.leased_until = NULL, q.available_at = %(at)s WHERE q.status = 'leased' AND q.lease_owner = %(token)s",
-            {"waiting": waiting, "token": token, "at": available_at},
-        )
+        return tx.execute(sql, {"token": token, "available_at": available_at})
 
     return ledger.run(work)
 
@@ -184,59 +178,41 @@ def recover_expired(
 
     Works through each queue in batches of `batch` ids, each its own transaction. Returns per queue (requeued, failed).
     """
-    answer: dict[str, tuple[int, int]] = {}
     params = {"now": now, "batch": batch, "max_attempts": max_attempts, "again": now + timedelta(minutes=1)}
+    answer: dict[str, tuple[int, int]] = {}
     for queue in QUEUES:
-        waiting = "queued" if queue not in ("alert_deliveries", "transactional_outbox") else "pending"
-        code = {
-            "alert_deliveries": "last_error_code",
-            "transactional_outbox": "last_error_code",
-            "crawl_pages": None,
-        }.get(queue, "failure_code")
-        set_code = f", q.{code} = 'lease_expired'" if code else ""
         requeued = failed = 0
-        while True:
-
-            def work(
-                tx: Transaction, queue: str = queue, waiting: str = waiting, set_code: str = set_code
-            ) -> tuple[int, int, int]:
-                ids = [
-                    row[0]
-                    for row in tx.rows(
-                        f"SELECT id FROM {queue} WHERE status = 'leased' AND leased_until < %(now)s "  # noqa: S608
-                        "ORDER BY leased_until, id LIMIT %(batch)s FOR UPDATE SKIP LOCKED",
-                        params,
-                    )
-                ]
-                if not ids:
-                    return 0, 0, 0
-                _stage_ids(tx, ids)
-                gone = tx.execute(
-                    f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = 'failed', q.lease_owner = NULL, "  # noqa: S608
-                    f"q.leased_until = NULL{set_code} WHERE q.attempts >= %(max_attempts)s",
-                    params,
-                )
-                back = tx.execute(
-                    f"UPDATE {queue} AS q JOIN stage_ids AS s ON q.id = s.id SET q.status = %(waiting)s, q.lease_owner = NULL, "  # noqa: S608
-                    "q.leased_until = NULL, q.available_at = %(again)s WHERE q.status = 'leased'",
-                    {**params, "waiting": waiting},
-                )
-                return len(ids), back, gone
-
-            seen, back, gone = ledger.run(work)
-            requeued, failed = requeued + back, failed + gone
-            if seen == 0:
-                break
+        while (counts := ledger.run(partial(_recover, queue=queue, params=params))) is not None:
+            requeued, failed = requeued + counts[0], failed + counts[1]
         answer[queue] = (requeued, failed)
     return answer
 
 
-def _known(queue: str) -> None:
+def _recover(tx: Transaction, queue: str, params: dict[str, Any]) -> tuple[int, int] | None:
+    """One batch of one queue: (requeued, failed), or None when nothing had expired."""
+    ids = [row[0] for row in tx.rows(_queue("queue_expired", queue), params)]
+    if not ids:
+        return None
+    _stage_ids(tx, ids)
+    failed = tx.execute(_queue("queue_give_up", queue), params)
+    return tx.execute(_queue("queue_requeue", queue), params), failed
+
+
+def _queue(name: str, queue: str) -> str:
+    """A queue's statement: only names of `QUEUES` are put into the text."""
     if queue not in QUEUES:
         raise ValueError(f"not a queue of the ledger: {queue!r} (one of {', '.join(QUEUES)})")
+    spelled = QUEUES[queue]
+    return (
+        query(f"leases/{name}")
+        .replace("{queue}", queue)
+        .replace("{waiting}", spelled.waiting)
+        .replace("{order}", spelled.order)
+        .replace("{code}", spelled.code)
+    )
 
 
-def _stage_ids(tx: Transaction, ids: list[int | bytes]) -> None:
+def _stage_ids(tx: Transaction, ids: Sequence[Any]) -> None:
     kind = pa.binary(16) if ids and isinstance(ids[0], (bytes, bytearray)) else pa.uint64()
     tx.stage("stage_ids", pa.table({"id": pa.array(ids, kind)}), key=["id"])
 

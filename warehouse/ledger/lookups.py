@@ -236,7 +236,8 @@ class EdgeExplained:
 
 
 def status(ledger: Ledger, *, now: datetime, tenant_id: bytes | None = None, windows: int = 24) -> Status:
-    """Counts by state, what is due, the last windows, coverage debt, queues and leases. Reads every edge once (an index)."""
+    """Counts by state, what is due, the last windows, coverage debt, queues and leases. Reads every edge once (an
+    index)."""
     params = {"now": now, "week_ago": now - timedelta(days=7), "tenant_id": tenant_id, "windows": windows}
     with ledger.transaction() as tx:
         return Status(
@@ -261,7 +262,8 @@ def edge_list(
     after_id: int = 0,
     limit: int = 10_000,
 ) -> pa.Table:
-    """Edges of a project with their current state (`EDGE_LIST`), by id, a page at a time (`after_id`: the last one seen)."""
+    """Edges of a project with their current state (`EDGE_LIST`), by id, a page at a time (`after_id`: the last one
+    seen)."""
 
     def work(tx: Transaction) -> pa.Table:
         ids = pa.table({"id": pa.array(sorted(set(backlink_ids or [])), pa.uint64())})
@@ -281,8 +283,8 @@ def edge_list(
 def explain(
     ledger: Ledger, *, source_hash: bytes, target_hash: bytes, project_id: bytes | None = None, limit: int = 50
 ) -> list[EdgeExplained]:
-    """Every edge between two URLs (`transforms.urls.url_hash` of each), one per project that has it; at most `limit` rows a
-    table. An empty list: no project knows such an edge."""
+    """Every edge between two URLs (`transforms.urls.url_hash` of each), one per project that has it; at most `limit`
+    rows a table. An empty list: no project knows such an edge."""
     answer = []
     with ledger.transaction() as tx:
         found = tx.rows(
@@ -291,8 +293,8 @@ def explain(
         )
         for edge_project, name, backlink_id, source_url_id, target_url_id in found:
             params = {
-                "project_id": edge_project, "backlink_id": backlink_id, "source_url_id": source_url_id, "target_url_id": target_url_id,
-                "limit": limit, "state": None, "after": 0, "all": False,
+                "project_id": edge_project, "backlink_id": backlink_id, "source_url_id": source_url_id,
+                "target_url_id": target_url_id, "limit": limit, "state": None, "after": 0, "all": False,
             }  # fmt: skip
             tx.stage("stage_ids", pa.table({"id": pa.array([backlink_id], pa.uint64())}), key=["id"])
             edge = tx.table(query("lookups/edges"), EDGE_LIST.schema, params).to_pylist()[0]

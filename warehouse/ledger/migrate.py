@@ -1,7 +1,7 @@
 """Makes and upgrades the ledger's schema. Here: `migrate`. Not here: the schema (`migrations/`).
 
-Alembic keeps the order; each version runs the statements of `.sql` files one by one. MySQL commits every DDL statement by
-itself, so a migration that was killed half-way is resumed: statements whose work is already there are passed over.
+Alembic keeps the order; each version runs the statements of `.sql` files one by one. MySQL commits every DDL statement
+by itself, so a migration that was killed half-way is resumed: statements whose work is already there are passed over.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _only_one(settings: LedgerSettings) -> Iterator[None]:
     try:
         if _ask(connection, "SELECT GET_LOCK(%(name)s, %(wait)s)", name=name, wait=4 * LOCK_WAIT_S) != 1:
             raise TransientError(
-                f"another migration of {settings.database!r} has been running for {4 * LOCK_WAIT_S} s: wait for it to end"
+                f"another migration of {settings.database!r} has been running for {4 * LOCK_WAIT_S} s: wait for its end"
             )
         yield
     finally:

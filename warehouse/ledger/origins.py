@@ -1,8 +1,8 @@
 """Manners that outlive a window: origin clocks, robots copies, suppressions. Here: `LedgerOriginBook`, which fits
 `crawl.ports.OriginBook` by shape. Not here: politeness itself (`crawl`).
 
-An origin is `scheme://host[:port]`. Clocks only move forward: a slot that another shard reserved is never given away again.
-Operators' overrides (`min_gap_s`, `max_in_flight`) are read by the crawler and written by `set_override` alone.
+An origin is `scheme://host[:port]`. Clocks only move forward: a slot that another shard reserved is never given away
+again. Operators' overrides (`min_gap_s`, `max_in_flight`) are read by the crawler and written by `set_override` alone.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class RobotsRecordLike(Protocol):
 
 
 class LedgerOriginBook:
-    """The ledger's origins. `state` and `robots` make the crawler's values (`crawl.ports.OriginState`, `RobotsRecord`): the
-    rooms do not know each other, so whoever wires them hands both in.
+    """The ledger's origins. `state` and `robots` make the crawler's values (`crawl.ports.OriginState`,
+    `RobotsRecord`): the rooms do not know each other, so whoever wires them hands both in.
 
     With a lease, `save` and `save_robots` are refused (`StaleFence`) once somebody else owns the shard.
     """
@@ -107,7 +107,8 @@ class LedgerOriginBook:
         ]
 
     def save_robots(self, records: Sequence[RobotsRecordLike]) -> None:
-        """Keep copies, and every version that a verdict may have been based on. An older copy never replaces a newer one."""
+        """Keep copies, and every version that a verdict may have been based on. An older copy never replaces a newer
+        one."""
         newest = {record.origin: record for record in sorted(records, key=lambda record: record.fetched_at)}
         values = newest.values()
         table = pa.table(
@@ -138,7 +139,7 @@ class LedgerOriginBook:
             self._ledger.run(work)
 
     def suppressed(self, origins: Sequence[str]) -> set[str]:
-        """Those of the origins that may not be contacted: they, their host or their registrable domain asked not to be."""
+        """Those of the origins that may not be contacted: they, their host or their domain asked not to be."""
         wanted = list(dict.fromkeys(origins))
         known = identify_many([f"{origin}/" for origin in wanted])
         table = pa.table({"origin": pa.array(wanted, pa.string()), "host": known["host"], "site": known["site"]})
@@ -150,7 +151,7 @@ class LedgerOriginBook:
         return self._ledger.run(work) if wanted else set()
 
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
-        """Reserve the origin's next slot, not before `at` and `gap_s` apart from any other; back-offs are waited for."""
+        """Reserve the origin's next slot, not before `at`, `gap_s` apart from any other, after any back-off."""
 
         def work(tx: Transaction) -> datetime:
             params = {"origin": origin, "gap_s": gap_s, "at": at}

@@ -111,7 +111,7 @@ def add_targets(ledger: Ledger, project_id: bytes, targets: Sequence[TargetSpec]
         if reason is not None:
             raise PermanentError(f"target {target.url!r} is not a URL that can be monitored ({reason})")
     urls = register_urls(ledger, urls_of(identities))
-    rows = []
+    rows: list[dict[str, object]] = []
     for target, identity in zip(targets, urls.to_pylist(), strict=True):
         names = identity["host"] if target.scope in ("domain", "subdomain") else identity["url"]
         if target.scope == "domain":
@@ -217,7 +217,6 @@ def add_alert_rule(
         if tx.row("SELECT id FROM projects WHERE id = %(id)s FOR UPDATE", {"id": project_id}) is None:
             raise PermanentError(f"there is no project {project_id.hex()}")
         params = {
-            "id": keys.uuid7(now),
             "project_id": project_id,
             "name": name,
             "event_types": json.dumps(list(event_types)),
@@ -226,10 +225,9 @@ def add_alert_rule(
             "cooldown": int(cooldown.total_seconds()),
         }
         known = tx.row(query("projects/find_alert_rule"), params)
-        if known is not None:
-            params["id"] = known[0]
-        tx.execute(query("projects/put_alert_rule"), params)
-        return bytes(params["id"])  # type: ignore[arg-type]
+        rule_id = keys.uuid7(now) if known is None else bytes(known[0])
+        tx.execute(query("projects/put_alert_rule"), {**params, "id": rule_id})
+        return rule_id
 
     return ledger.run(work)
 
@@ -239,7 +237,7 @@ def retire_alert_rule(ledger: Ledger, project_id: bytes, alert_rule_id: bytes, *
     return bool(
         ledger.run(
             lambda tx: tx.execute(
-                "UPDATE alert_rules SET is_active = FALSE, retired_at = %(now)s WHERE project_id = %(project)s AND id = %(id)s AND retired_at IS NULL",
+                query("projects/retire_alert_rule"),
                 {"project": project_id, "id": alert_rule_id, "now": now},
             )
         )
@@ -257,11 +255,12 @@ def alert_rules(ledger: Ledger, project_ids: Sequence[bytes] | None = None) -> p
 
 
 def delete_project(ledger: Ledger, project_id: bytes, *, actor: str, now: datetime) -> bool:
-    """Delete a project and all that is its own: rules, edges, observations, alerts, runs, imports. False: there was none.
+    """Delete a project and all that is its own: rules, edges, observations, alerts, runs, imports. False: there was
+    none.
 
-    Schedules stop first; then rows go in bounded batches, each its own transaction, so that a killed deletion goes on where
-    it stopped. Shared rows (URLs, fetch jobs, snapshots) stay. Pending outbox events of the project stay, and one that
-    says that it is gone is added. The audit row is written with the last step.
+    Schedules stop first; then rows go in bounded batches, each its own transaction, so that a killed deletion goes on
+    where it stopped. Shared rows (URLs, fetch jobs, snapshots) stay. Pending outbox events of the project stay, and
+    one that says that it is gone is added. The audit row is written with the last step.
     """
     found = ledger.run(lambda tx: tx.row("SELECT tenant_id, name FROM projects WHERE id = %(id)s", {"id": project_id}))
     if found is None:

@@ -24,6 +24,6 @@ def script(name: str) -> tuple[str, ...]:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Statements of a text: `-- ` comments are dropped, `;` at a line's end separates. No string of ours holds either."""
+    """Statements of a text: `-- ` comments are dropped, `;` at a line's end separates. No string of ours has either."""
     bare = _COMMENT.sub("", text)
     return tuple(part.strip() for part in re.split(r";\s*(?:\n|$)", bare) if part.strip())

@@ -1,5 +1,5 @@
-"""Shapes of the tables that cross the ledger's border besides `transforms.schemas`. Here: schemas with meanings. Not here:
-how they are stored."""
+"""Shapes of the tables that cross the ledger's border besides `transforms.schemas`. Here: schemas with meanings. Not
+here: how they are stored."""
 
 from __future__ import annotations
 

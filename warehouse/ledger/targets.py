@@ -28,7 +28,8 @@ def claim_targets(
     ledger: Ledger, *, window: Window, shard: int, shards: int, now: datetime, owner: str, batch: int = BATCH
 ) -> pa.Table:
     """Claim monitored target URLs on the shard's hosts that fall due before the window's end; all that the window has
-    claimed (`TARGETS_DUE`). One job per target and window, whoever monitors it; claiming again adds what fell due since."""
+    claimed (`TARGETS_DUE`). One job per target and window, whoever monitors it; claiming again adds what fell due
+    since."""
     buckets = buckets_of_shard(shard, shards)
     params = {
         "start": window.start,

@@ -1,9 +1,10 @@
 """Decided state into the ledger. Here: `apply_batch`, which writes an edge's state, observations, occurrences, matches,
 alerts, deliveries and outbox rows in one transaction. Not here: deciding (dbt, `transforms`), delivering.
 
-Order is kept by `state_version`: an edge or an observation is written only when its version is higher than what is there,
-so the same batch again writes nothing, and an older one moves nothing backwards. A corrected history (higher versions for
-old observations) replaces hot observations, retracts alerts whose event it no longer holds, and tells the outbox.
+Order is kept by `state_version`: an edge or an observation is written only when its version is higher than what is
+there, so the same batch again writes nothing, and an older one moves nothing backwards. A corrected history (higher
+versions for old observations) replaces hot observations, retracts alerts whose event it no longer holds, and tells the
+outbox.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class WritebackBatch:
     states: pa.Table
     """`EDGE_STATES`: rows of the window, and later ones that were folded again because of them."""
     observations: pa.Table
-    """`LINK_OBSERVATIONS` of those rows; where one is absent (an old one that was folded again) only its state is written."""
+    """`LINK_OBSERVATIONS` of those rows; where one is absent (an old one that was folded again) only its state is
+    written."""
     occurrences: pa.Table = field(default_factory=OCCURRENCES.empty)
     """`OCCURRENCES` of the window."""
     schedule: pa.Table = field(default_factory=SCHEDULE.empty)
@@ -48,10 +50,10 @@ def apply_batch(
 ) -> dict[str, int]:
     """Write a batch; whole edges per transaction. Idempotent and safe to run again after any crash.
 
-    Outbox rows (`backlink-state-events`) follow from the transitions and changes of the states by themselves. Rows of edges
-    or rules that are gone meanwhile are passed over. Returns counts: edges, observations, alert_events, retracted,
-    deliveries, outbox, occurrences, pages. Raises `LedgerConstraint` when a row breaks a promise (LOST without evidence):
-    then nothing of that transaction is written.
+    Outbox rows (`backlink-state-events`) follow from the transitions and changes of the states by themselves. Rows of
+    edges or rules that are gone meanwhile are passed over. Returns counts: edges, observations, alert_events,
+    retracted, deliveries, outbox, occurrences, pages. Raises `LedgerConstraint` when a row breaks a promise (LOST
+    without evidence): then nothing of that transaction is written.
     """
     total = dict.fromkeys(_COUNTED.values(), 0)
     for part in _split(batch, edges_per_transaction):
@@ -98,7 +100,7 @@ def _by_edge(
     return pa.concat_tables(parts)
 
 
-# -- one transaction ---------------------------------------------------------------------------------------------------------
+# -- one transaction --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,8 @@ _COUNTED = {
 }
 _TYPES = {
     "state": "VARCHAR(16)", "event": "VARCHAR(16)", "evidence": "VARCHAR(16)", "evidence_reason": "VARCHAR(64)",
-    "source_fetch_health": "VARCHAR(16)", "target_fetch_health": "VARCHAR(16)", "follow": "VARCHAR(32)", "placement": "VARCHAR(32)",
-    "html_lang": "VARCHAR(255)", "parser_version": "VARCHAR(64)", "kind": "VARCHAR(16)",
+    "source_fetch_health": "VARCHAR(16)", "target_fetch_health": "VARCHAR(16)", "follow": "VARCHAR(32)",
+    "placement": "VARCHAR(32)", "html_lang": "VARCHAR(255)", "parser_version": "VARCHAR(64)", "kind": "VARCHAR(16)",
 }  # fmt: skip
 
 
@@ -161,12 +163,13 @@ def _apply(tx: Transaction, part: _Part, now: datetime) -> dict[str, int]:
 
 
 _OBSERVED = (
-    "observation_id", "crawl_run_id", "crawl_page_id", "fetch_job_id", "source_url", "target_url_id", "target_url", "evidence",
-    "evidence_reason", "evidence_complete", "source_fetch_health", "source_http_status", "source_final_url",
-    "source_robots_indexable", "source_canonical_url", "target_fetch_health", "target_http_status", "target_final_url",
-    "target_robots_indexable", "link_url", "tolerated", "link_count", "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored",
-    "follow", "is_image_link", "is_redirected", "placement", "page_title", "html_lang", "response_time_ms", "content_hash",
-    "manifest_id", "parser_version", "target_rule_ids",
+    "observation_id", "crawl_run_id", "crawl_page_id", "fetch_job_id", "source_url", "target_url_id", "target_url",
+    "evidence", "evidence_reason", "evidence_complete", "source_fetch_health", "source_http_status",
+    "source_final_url", "source_robots_indexable", "source_canonical_url", "target_fetch_health",
+    "target_http_status", "target_final_url", "target_robots_indexable", "link_url", "tolerated", "link_count",
+    "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "is_image_link", "is_redirected",
+    "placement", "page_title", "html_lang", "response_time_ms", "content_hash", "manifest_id", "parser_version",
+    "target_rule_ids",
 )  # fmt: skip
 
 

@@ -110,7 +110,8 @@ def page_row(fetch: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def pages(rows: list[dict[str, Any]]) -> pa.Table:
-    return PAGE_MANIFESTS.table(rows)
+    lists = {field.name: [] for field in PAGE_MANIFESTS.schema if pa.types.is_list(field.type)}
+    return PAGE_MANIFESTS.table([{**lists, **row} for row in rows])
 
 
 def observation_key(run: bytes, edge: dict[str, Any]) -> bytes:

@@ -22,7 +22,9 @@ def mine(claim: claims.Claim, scene: data.Scene) -> list[int]:
 
 
 def claim(ledger: Ledger, **changes: Any) -> claims.Claim:
-    return claims.claim_due(ledger, **{"window": WINDOW, "shard": 0, "shards": 1, "now": NOW, "owner": "test", **changes})
+    return claims.claim_due(
+        ledger, **{"window": WINDOW, "shard": 0, "shards": 1, "now": NOW, "owner": "test", **changes}
+    )
 
 
 def test_two_claims_at_once_claim_nothing_twice(fresh_ledger: Ledger) -> None:
@@ -52,7 +54,9 @@ def test_two_claims_at_once_claim_nothing_twice(fresh_ledger: Ledger) -> None:
 def test_what_another_claim_holds_is_skipped_not_waited_for(ledger: Ledger) -> None:
     scene = data.scene(ledger, sources=4)
     with ledger.transaction() as busy:
-        busy.rows("SELECT 1 FROM url_revalidation_state WHERE source_url_id = %(s)s FOR UPDATE", {"s": scene.source_ids[0]})
+        busy.rows(
+            "SELECT 1 FROM url_revalidation_state WHERE source_url_id = %(s)s FOR UPDATE", {"s": scene.source_ids[0]}
+        )
         got = claim(ledger)  # returns although the row is locked
         assert mine(got, scene) == scene.backlink_ids[1:]
         assert got.counts["skipped"] == 1
@@ -87,7 +91,9 @@ def test_a_source_is_one_job_whoever_asks_and_all_its_edges_come_along(ledger: L
 
     assert runs[first.project.id] == run_key(first.project.id, WINDOW)[:16], "deterministic"
     with ledger.transaction() as tx:
-        assert tx.row("SELECT next_check_at FROM backlinks WHERE id = %(id)s", {"id": extra}) == (far,), "kept: it is later"
+        assert tx.row("SELECT next_check_at FROM backlinks WHERE id = %(id)s", {"id": extra}) == (far,), (
+            "kept: it is later"
+        )
 
 
 def test_confirmations_wait_for_their_time_even_when_the_page_is_fetched_for_others(ledger: Ledger) -> None:
@@ -96,7 +102,8 @@ def test_confirmations_wait_for_their_time_even_when_the_page_is_fetched_for_oth
     confirm = NOW + timedelta(minutes=30)
     with ledger.transaction() as tx:
         tx.execute(
-            "UPDATE backlinks SET next_check_at = %(at)s, confirm_not_before = %(at)s WHERE id = %(id)s", {"at": confirm, "id": waiting}
+            "UPDATE backlinks SET next_check_at = %(at)s, confirm_not_before = %(at)s WHERE id = %(id)s",
+            {"at": confirm, "id": waiting},
         )
     got = claim(ledger)
     assert waiting in mine(got, scene)
@@ -126,7 +133,10 @@ def test_daily_quota_is_never_exceeded_by_shards_at_once(fresh_ledger: Ledger) -
     scene = data.scene(fresh_ledger, sources=200)
     free = data.scene(fresh_ledger, sources=50)
     with fresh_ledger.transaction() as tx:
-        tx.execute("INSERT INTO tenant_crawl_limits (tenant_id, daily_page_check_limit) VALUES (%(t)s, 60)", {"t": scene.tenant})
+        tx.execute(
+            "INSERT INTO tenant_crawl_limits (tenant_id, daily_page_check_limit) VALUES (%(t)s, 60)",
+            {"t": scene.tenant},
+        )
     start = threading.Barrier(4)
     got: list[claims.Claim] = []
 
@@ -144,7 +154,9 @@ def test_daily_quota_is_never_exceeded_by_shards_at_once(fresh_ledger: Ledger) -
     assert sum(len(mine(each, free)) for each in again) == 50
     assert sum(each.counts["deferred"] for each in again) == 140
     with fresh_ledger.transaction() as tx:
-        row = tx.row("SELECT page_checks_reserved FROM tenant_crawl_usage_daily WHERE tenant_id = %(t)s", {"t": scene.tenant})
+        row = tx.row(
+            "SELECT page_checks_reserved FROM tenant_crawl_usage_daily WHERE tenant_id = %(t)s", {"t": scene.tenant}
+        )
     assert row == (60,)
 
 

@@ -44,10 +44,20 @@ def ids(ledger: Ledger, scene: data.Scene, other: data.Scene) -> dict[str, Any]:
         )[0]
     run_of_import = imports.start_run(ledger, scene.project.id, provider="test", now=NOW)
     rule = projects.add_alert_rule(
-        ledger, scene.project.id, name="r", event_types=[], channels=[{"channel": "email", "destination": "a@b.c"}], now=NOW
+        ledger,
+        scene.project.id,
+        name="r",
+        event_types=[],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
     )
     other_rule = projects.add_alert_rule(
-        ledger, other.project.id, name="r", event_types=[], channels=[{"channel": "email", "destination": "a@b.c"}], now=NOW
+        ledger,
+        other.project.id,
+        name="r",
+        event_types=[],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
     )
     key = hashlib.sha256(b"observation").digest()
     made = {
@@ -76,7 +86,9 @@ def ids(ledger: Ledger, scene: data.Scene, other: data.Scene) -> dict[str, Any]:
             "VALUES (%(new)s, %(organization)s, 'guest@example.com', 'viewer', %(hash)s, %(user)s, %(now)s)",
         ):
             tx.execute(sql, made)
-    imports.record_items(ledger, run_of_import, IMPORT_ITEMS.table([{"line_number": 7, "result": "invalid", "reason": "bad_url"}]))
+    imports.record_items(
+        ledger, run_of_import, IMPORT_ITEMS.table([{"line_number": 7, "result": "invalid", "reason": "bad_url"}])
+    )
     return made
 
 
@@ -207,15 +219,19 @@ REFUSED = {
 @pytest.mark.parametrize("promise", REFUSED)
 def test_the_ledger_refuses(ledger: Ledger, ids: dict[str, Any], promise: str) -> None:
     sql, named = REFUSED[promise]
-    with pytest.raises(LedgerConstraint) as caught, ledger.transaction() as tx:  # noqa: PT012
+    with pytest.raises(LedgerConstraint) as caught, ledger.transaction() as tx:
         tx.execute(sql.replace("{identity}", ledger.settings.identity_database), ids)
     assert re.search(named, str(caught.value)), caught.value
 
 
 def test_a_second_primary_target_replaces_the_first(ledger: Ledger, scene: data.Scene) -> None:
     url = "https://another-target.com/"
-    (second,) = projects.add_targets(ledger, scene.project.id, [projects.TargetSpec("domain", url, is_primary=True)], now=NOW)
-    (third,) = projects.add_targets(ledger, scene.project.id, [projects.TargetSpec("exact_url", url, is_primary=True)], now=NOW)
+    (second,) = projects.add_targets(
+        ledger, scene.project.id, [projects.TargetSpec("domain", url, is_primary=True)], now=NOW
+    )
+    (third,) = projects.add_targets(
+        ledger, scene.project.id, [projects.TargetSpec("exact_url", url, is_primary=True)], now=NOW
+    )
     with ledger.transaction() as tx:
         primary = "SELECT id FROM project_targets WHERE project_id = %(p)s AND is_primary"
         assert tx.rows(primary, {"p": scene.project.id}) == [(third,)]
@@ -241,7 +257,12 @@ def test_an_accepted_invitation_leaves_room_for_the_next(ledger: Ledger, ids: di
 def test_buckets_are_those_of_the_windows(ledger: Ledger) -> None:
     names = [f"host{n}.example" for n in range(200)] + ["xn--bcher-kva.example", "127.0.0.1", "[::1]"]
     rows = [
-        {"url": f"https://{name}/", "url_hash": hashlib.sha256(name.encode()).digest(), "host": name, "registrable_domain": name}
+        {
+            "url": f"https://{name}/",
+            "url_hash": hashlib.sha256(name.encode()).digest(),
+            "host": name,
+            "registrable_domain": name,
+        }
         for name in names
     ]
     edges.register_urls(ledger, URLS.table(rows))
@@ -270,7 +291,13 @@ def test_deleting_a_project_leaves_others_alone(ledger: Ledger, both: tuple[data
             row = tx.row(sql, {"gone": gone.project.id, "stays": stays.project.id})
             assert row is not None
             counts[table] = tuple(map(int, row))
-    assert counts == {"backlinks": (0, 3), "crawl_runs": (0, 1), "crawl_pages": (0, 3), "project_targets": (0, 1), "backlink_discoveries": (0, 3)}
+    assert counts == {
+        "backlinks": (0, 3),
+        "crawl_runs": (0, 1),
+        "crawl_pages": (0, 3),
+        "project_targets": (0, 1),
+        "backlink_discoveries": (0, 3),
+    }
     claim = claims.claim_due(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test")
     assert gone.project.id not in claim.expected["project_id"].to_pylist()
     assert set(gone.source_ids) <= set(claim.due["source_url_id"].to_pylist()), "the other project still wants them"

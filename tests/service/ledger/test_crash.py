@@ -78,7 +78,10 @@ def test_write_back_is_whole_or_not_at_all(fresh_ledger: Ledger, monkeypatch: py
     expected = claims.claim_due(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test").expected.to_pylist()
     channel = [{"channel": "email", "destination": "a@b.c"}]
     rule = projects.add_alert_rule(ledger, scene.project.id, name="l", event_types=[], channels=channel, now=NOW)
-    seen = [data.observation_row(expected[0], target_rule_ids=[scene.target_rule]), data.observation_row(expected[1], evidence="missing")]
+    seen = [
+        data.observation_row(expected[0], target_rule_ids=[scene.target_rule]),
+        data.observation_row(expected[1], evidence="missing"),
+    ]
     states = [data.state_row(seen[0], "live", event="new"), data.state_row(seen[1], "lost", event="lost")]
     occurrence = {
         "backlink_id": expected[0]["backlink_id"], "occurrence_key": b"k" * 32, "position": 0, "kind": "a", "link_url": expected[0]["target_url"],
@@ -126,7 +129,9 @@ def test_a_claim_is_whole_or_not_at_all(fresh_ledger: Ledger, monkeypatch: pytes
                     work()
                 except LedgerUnavailable:
                     found = contents(ledger)
-                    assert found == before or len(found["page_fetch_jobs"]) == 3, f"half-claimed before statement {statement}"
+                    assert found == before or len(found["page_fetch_jobs"]) == 3, (
+                        f"half-claimed before statement {statement}"
+                    )
                     if found != before:
                         break  # the claim was committed; the kill hit the reading afterwards
                     continue
@@ -137,7 +142,9 @@ def test_a_claim_is_whole_or_not_at_all(fresh_ledger: Ledger, monkeypatch: pytes
     assert whole.due.num_rows == 3
 
 
-def test_a_broken_connection_is_retried_and_the_result_is_the_same(fresh_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_connection_is_retried_and_the_result_is_the_same(
+    fresh_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data.scene(fresh_ledger, sources=3)
     with killed_at(monkeypatch, fresh_ledger.settings, 7) as reached:
         claim = claims.claim_due(fresh_ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test")

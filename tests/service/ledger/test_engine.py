@@ -57,7 +57,9 @@ ROWS = st.lists(
 def test_what_is_staged_comes_back_as_it_was(ledger: Ledger, rows: list[tuple[Any, ...]]) -> None:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(ALL)
     columns[4] = tuple(None if at is None else at.replace(tzinfo=UTC) for at in columns[4])
-    table = pa.Table.from_arrays([pa.array(values, field.type) for values, field in zip(columns, ALL, strict=True)], schema=ALL)
+    table = pa.Table.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, ALL, strict=True)], schema=ALL
+    )
     with ledger.transaction() as tx:
         assert tx.stage("stage_all", table, key=["id"]) == len(rows)
         found = tx.table("SELECT id, flag, small, ratio, at, day, text, `key`, `blob` FROM stage_all ORDER BY id", ALL)
@@ -66,7 +68,12 @@ def test_what_is_staged_comes_back_as_it_was(ledger: Ledger, rows: list[tuple[An
 
 def test_lists_and_structs_are_staged_as_json_in_several_chunks(ledger: Ledger) -> None:
     count = 12_001
-    table = pa.table({"id": pa.array(range(count), pa.uint32()), "names": pa.array([["a", 'q"', "é"]] * count, pa.list_(pa.string()))})
+    table = pa.table(
+        {
+            "id": pa.array(range(count), pa.uint32()),
+            "names": pa.array([["a", 'q"', "é"]] * count, pa.list_(pa.string())),
+        }
+    )
     with ledger.transaction() as tx:
         tx.stage("stage_lists", table, key=["id"])
         sql = "SELECT COUNT(*), MIN(JSON_LENGTH(names)), MAX(names->>'$[1]') FROM stage_lists"
@@ -90,7 +97,10 @@ def test_the_pool_waits_for_a_connection_and_then_says_so(ledger_settings: Ledge
     with Ledger(ledger_settings, pool_size=1, pool_timeout_s=0.2) as small:
         with small.transaction() as tx:
             tx.row("SELECT 1")
-            with pytest.raises(LedgerUnavailable, match=r"all 1 connections .* were busy for 0.2 s"), small.transaction():
+            with (
+                pytest.raises(LedgerUnavailable, match=r"all 1 connections .* were busy for 0.2 s"),
+                small.transaction(),
+            ):
                 pass
         with small.transaction() as tx:
             assert tx.row("SELECT 1") == (1,)
@@ -159,7 +169,11 @@ def test_a_lock_that_does_not_come_is_a_busy_ledger(ledger: Ledger) -> None:
 def test_each_refusal_is_one_sentence(ledger_settings: LedgerSettings) -> None:
     port = free_port()
     cases: list[tuple[LedgerSettings, type[Exception], str]] = [
-        (ledger_settings.model_copy(update={"port": port}), TransientError, rf"MySQL at 127.0.0.1:{port} does not answer .*make up"),
+        (
+            ledger_settings.model_copy(update={"port": port}),
+            TransientError,
+            rf"MySQL at 127.0.0.1:{port} does not answer .*make up",
+        ),
         (ledger_settings.model_copy(update={"password": SecretStr("wrong")}), PermanentError, "the password is wrong"),
         (ledger_settings.model_copy(update={"database": "test_nowhere"}), PermanentError, "no database 'test_nowhere'"),
     ]

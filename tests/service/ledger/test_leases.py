@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.service.ledger import data
 from tests.service.ledger.data import NOW, WINDOW
@@ -71,8 +78,8 @@ def test_one_of_many_gets_it(ledger: Ledger) -> None:
 class LeaseMachine(RuleBasedStateMachine):
     """Owners that take, extend, lose, and give back one shard, and commit under whatever fence they believe in.
 
-    The model is the fence and the end of the newest lease. What must hold: fences only rise, at most the newest lease can
-    extend or commit, and a refused commit changes nothing.
+    The model is the fence and the end of the newest lease. What must hold: fences only rise, at most the newest lease
+    can extend or commit, and a refused commit changes nothing.
     """
 
     ledger: Ledger
@@ -193,7 +200,12 @@ def test_fences_hold_whatever_happens(ledger: Ledger) -> None:
     run_state_machine_as_test(
         LeaseMachine,
         settings=settings(
-            max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False, database=None
+            max_examples=6,
+            stateful_step_count=20,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+            database=None,
         ),
     )
 
@@ -232,7 +244,10 @@ def test_queue_rows_are_leased_in_order_and_others_are_skipped_not_waited_for(le
     assert ids == [*made[:3], *made[7:]]
     assert leases.extend_queue(ledger, "transactional_outbox", token, ids, ttl_s=600, now=NOW) == 6
     assert leases.return_queue(ledger, "transactional_outbox", "not mine", ids, available_at=NOW) == 0
-    assert leases.return_queue(ledger, "transactional_outbox", token, ids[:2], available_at=NOW + timedelta(minutes=1)) == 2
+    assert (
+        leases.return_queue(ledger, "transactional_outbox", token, ids[:2], available_at=NOW + timedelta(minutes=1))
+        == 2
+    )
     assert leases.claim_queue(ledger, "transactional_outbox", owner="w", ttl_s=60, now=NOW, limit=9)[1] == []
 
 
@@ -246,10 +261,14 @@ def test_expired_leases_go_back_in_bounded_batches_and_fail_for_good_in_the_end(
         at += timedelta(seconds=61)
         counts = leases.recover_expired(ledger, now=at, batch=3)["transactional_outbox"]
         assert counts == ((7, 0) if attempt < leases.MAX_ATTEMPTS else (0, 7))
-        assert leases.extend_queue(ledger, "transactional_outbox", token, ids, ttl_s=60, now=at) == 0, "the old token is void"
+        assert leases.extend_queue(ledger, "transactional_outbox", token, ids, ttl_s=60, now=at) == 0, (
+            "the old token is void"
+        )
         at += timedelta(seconds=61)
     with ledger.transaction() as tx:
-        assert tx.rows("SELECT DISTINCT status, last_error_code FROM transactional_outbox") == [("failed", "lease_expired")]
+        assert tx.rows("SELECT DISTINCT status, last_error_code FROM transactional_outbox") == [
+            ("failed", "lease_expired")
+        ]
 
 
 def test_fetch_jobs_come_by_priority_then_age(ledger: Ledger) -> None:
@@ -257,10 +276,20 @@ def test_fetch_jobs_come_by_priority_then_age(ledger: Ledger) -> None:
     window = data.next_window(by=24 * 50)
     claims.claim_due(ledger, window=window, shard=0, shards=1, now=window.start + timedelta(minutes=10), owner="t")
     with ledger.transaction() as tx:
-        jobs = dict(tx.rows("SELECT source_url_id, id FROM page_fetch_jobs WHERE validation_window = %(w)s", {"w": window.start}))
+        jobs = dict(
+            tx.rows(
+                "SELECT source_url_id, id FROM page_fetch_jobs WHERE validation_window = %(w)s", {"w": window.start}
+            )
+        )
         ids = [jobs.pop(source) for source in scene.source_ids]
-        tx.execute("UPDATE page_fetch_jobs SET status = 'failed' WHERE id NOT BETWEEN %(a)s AND %(z)s", {"a": ids[0], "z": ids[-1]})
+        tx.execute(
+            "UPDATE page_fetch_jobs SET status = 'failed' WHERE id NOT BETWEEN %(a)s AND %(z)s",
+            {"a": ids[0], "z": ids[-1]},
+        )
         tx.execute("UPDATE page_fetch_jobs SET priority = 5 WHERE id = %(id)s", {"id": ids[2]})
-        tx.execute("UPDATE page_fetch_jobs SET available_at = available_at - INTERVAL 1 MINUTE WHERE id = %(id)s", {"id": ids[1]})
+        tx.execute(
+            "UPDATE page_fetch_jobs SET available_at = available_at - INTERVAL 1 MINUTE WHERE id = %(id)s",
+            {"id": ids[1]},
+        )
     _, got = leases.claim_queue(ledger, "page_fetch_jobs", owner="w", ttl_s=60, now=window.end, limit=3)
     assert got == [ids[2], ids[1], ids[0]]

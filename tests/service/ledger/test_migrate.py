@@ -98,5 +98,9 @@ def test_an_unmigrated_ledger_says_what_to_do(mysql_server: LedgerSettings) -> N
         connection = connect(settings, database=None)
         connection.cursor().execute(f"CREATE DATABASE `{settings.database}`")
         connection.close()
-        with pytest.raises(LedgerRefused, match="not migrated to this version"), Ledger(settings) as ledger, ledger.transaction() as tx:
+        with (
+            pytest.raises(LedgerRefused, match="not migrated to this version"),
+            Ledger(settings) as ledger,
+            ledger.transaction() as tx,
+        ):
             tx.row("SELECT 1 FROM projects")

@@ -1,4 +1,5 @@
-"""Manners between windows: clocks that never go back, robots copies with versions, suppressions, slots for other shards."""
+"""Manners between windows: clocks that never go back, robots copies with versions, suppressions, slots for other
+shards."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def book(ledger: Ledger) -> OriginBook:
 def test_clocks_move_forward_only(book: OriginBook) -> None:
     origin = "https://clock.example"
     assert book.load([origin]) == []
-    state = OriginState(origin, NOW + timedelta(seconds=5), NOW + timedelta(minutes=9), 3, validators_sent=7, validators_lied=1)
+    state = OriginState(
+        origin, NOW + timedelta(seconds=5), NOW + timedelta(minutes=9), 3, validators_sent=7, validators_lied=1
+    )
     book.save([state])
     assert book.load([origin, "https://never-met.example"]) == [state]
     book.save([OriginState(origin, NOW, None, 0, validators_sent=8, validators_lied=1)])
@@ -38,7 +41,9 @@ def test_an_operators_override_survives_the_crawlers_saves(ledger: Ledger, book:
     (state,) = book.load([origin])
     assert (state.min_gap_s, state.max_in_flight) == (12.5, 2)
     with ledger.transaction() as tx:
-        assert tx.rows("SELECT actor, action, subject FROM audit_log WHERE subject = %(o)s", {"o": origin}) == [("op", "origin.override", origin)]
+        assert tx.rows("SELECT actor, action, subject FROM audit_log WHERE subject = %(o)s", {"o": origin}) == [
+            ("op", "origin.override", origin)
+        ]
 
 
 def test_slots_for_other_shards_are_a_gap_apart_whoever_asks(book: OriginBook) -> None:
@@ -71,12 +76,21 @@ def test_robots_copies_keep_every_version_and_never_go_back(ledger: Ledger, book
     book.save_robots([first])
     assert book.load_robots([origin]) == [second]
     with ledger.transaction() as tx:
-        versions = tx.rows("SELECT version, body FROM robots_versions WHERE origin = %(o)s ORDER BY version", {"o": origin})
+        versions = tx.rows(
+            "SELECT version, body FROM robots_versions WHERE origin = %(o)s ORDER BY version", {"o": origin}
+        )
     assert versions == [("v1", body), ("v2", body)]
 
 
 def test_suppressions_by_origin_host_and_domain(ledger: Ledger, book: OriginBook) -> None:
-    origins = ["https://a.gone.example:8443", "https://a.gone.example", "http://b.gone.example", "https://www.out.org", "https://fine.example", "http://127.0.0.9"]
+    origins = [
+        "https://a.gone.example:8443",
+        "https://a.gone.example",
+        "http://b.gone.example",
+        "https://www.out.org",
+        "https://fine.example",
+        "http://127.0.0.9",
+    ]
     suppress(ledger, scope="origin", value=origins[0], reason="asked", now=NOW, actor="op", verified_by="mail")
     suppress(ledger, scope="host", value="b.gone.example", reason="asked", now=NOW, actor="op")
     suppress(ledger, scope="registrable_domain", value="out.org", reason="asked", now=NOW, actor="op")

@@ -64,7 +64,9 @@ def test_confirmations_then_priority_then_age() -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from([b"a", b"b", b"c", b"d"]), st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1),
+    st.dictionaries(
+        st.sampled_from([b"a", b"b", b"c", b"d"]), st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1
+    ),
     st.integers(0, 120),
 )
 def test_shares_are_fair(tenants: dict[bytes, tuple[int, int]], capacity: int) -> None:
@@ -77,4 +79,6 @@ def test_shares_are_fair(tenants: dict[bytes, tuple[int, int]], capacity: int) -
     # max-min: whoever did not get all it wanted has, for its weight, no less than anybody else (but for rounding)
     for hungry in (t for t in demand if got.get(t, 0) < demand[t]):
         for other in demand:
-            assert (got.get(hungry, 0) + len(tenants)) / weight[hungry] >= (got.get(other, 0) - len(tenants)) / weight[other]
+            assert (got.get(hungry, 0) + len(tenants)) / weight[hungry] >= (got.get(other, 0) - len(tenants)) / weight[
+                other
+            ]
