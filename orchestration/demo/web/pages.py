@@ -235,7 +235,8 @@ a.src = '/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1?ray=8a1b2c3d4e5
 document.getElementsByTagName('head')[0].appendChild(a);}());</script></body></html>
 """
 
-CONSENT = """<!DOCTYPE html><html lang="de"><head><meta charset="utf-8"><title>Zustimmung erforderlich - Datenschutz heute</title>
+CONSENT = """<!DOCTYPE html><html lang="de"><head><meta charset="utf-8">
+<title>Zustimmung erforderlich - Datenschutz heute</title>
 <meta name="robots" content="noindex">
 <script src="https://cdn.privacy-mgmt.com/unified/wrapperMessagingWithoutDetection.js" async></script>
 <script>window._sp_ = {config: {accountId: 1234, baseEndpoint: "https://cdn.privacy-mgmt.com"}};
