@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from transforms.imports.formats import (
@@ -261,11 +262,15 @@ def _no_columns(name: str, first_line: str, delimiter: str | None = None) -> Imp
     if delimiter is None:
         delimiter = max(DELIMITERS, key=first_line.count) if any(d in first_line for d in DELIMITERS) else None
     headings = [cell.strip() for cell in split(first_line, delimiter)]
-    shown = ", ".join(_shown(heading) for heading in headings[:12]) + (" …" if len(headings) > 12 else "")
     return ImportFileError(
-        f"{name} has no column that is known as the source page: its headings are {shown}; "
+        f"{name} has no column that is known as the source page: its headings are {shown_headings(headings)}; "
         f"needed is {SOURCE_HEADINGS}, and {TARGET_HEADINGS} or --target."
     )
+
+
+def shown_headings(headings: Sequence[str]) -> str:
+    """Headings as an error message quotes them, a dozen at most."""
+    return ", ".join(_shown(heading) for heading in headings[:12]) + (" …" if len(headings) > 12 else "")
 
 
 def _first(lines: list[str]) -> str:

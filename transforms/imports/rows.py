@@ -25,6 +25,7 @@ SHOWN_CHARS = 500
 """How much of a raw cell is kept for a person to see."""
 
 _HTTP = re.compile(r"https?:", re.IGNORECASE)
+_TWO_URLS = re.compile(r"\shttps?://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _BARE = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W\d_][\w-]*\.?(?::\d{1,5})?(?:[/?#]\S*)?\Z")
 _PASSWORD = re.compile(r"(//[^/?#@\s:]*:)[^/?#@\s]*@")
@@ -216,7 +217,8 @@ def clean(raw: str) -> tuple[str | None, str | None]:
             if char < " " or "\x7f" <= char <= "\x9f":
                 return None, "control_character"
     if _HTTP.match(text):
-        return text, None
+        # A space may stand in a URL; a second URL after it is a list that nobody split.
+        return (None, "not_a_url") if " " in text and _TWO_URLS.search(text) else (text, None)
     if _BARE.match(text):
         return f"https://{text}", None
     if text.startswith("//"):

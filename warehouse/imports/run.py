@@ -142,8 +142,9 @@ def import_file(
         tenant_id = keys.tenant_id(options.tenant)
         known = _known_targets(ledger, tenant_id, options.project)
         if layout.target is None and not options.targets and not known:
+            named = f"; its headings are {layouts.shown_headings(layout.headings)}" if layout.headings else ""
             raise TargetNeeded(
-                f"{path} ({layout.label}) has no column for the page that is linked to: "
+                f"{path} ({layout.label}) has no column for the page that is linked to{named}: "
                 "say what the links point at with --target example.com or --target https://example.com/page."
             )
         with _Rejects(options.rejects) as rejects:

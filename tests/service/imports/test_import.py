@@ -173,6 +173,11 @@ def test_a_list_without_targets_asks_for_one_and_writes_nothing(ledger: Ledger, 
         run(ledger, path, "asked")
     assert projects.find_project(ledger, tenant_id=keys.tenant_id("default"), name="asked") is None
     assert not path.with_suffix(".rejects.csv").exists()
+    path = file(tmp_path, "gsc.csv", "Linking page,Last crawled\nhttps://a.example/1,2026-11-01\n")
+    with pytest.raises(
+        TargetNeeded, match="its headings are “Linking page”, “Last crawled”: say what the links point at"
+    ):
+        run(ledger, path, "asked")
 
 
 @pytest.mark.parametrize(

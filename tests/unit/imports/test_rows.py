@@ -29,6 +29,8 @@ T = "https://example.com/page"
         ("", None, "missing"),
         ("\xa0 ", None, "missing"),
         ("anchor text", None, "not_a_url"),
+        ("https://a.example/two words", "https://a.example/two words", None),
+        ("https://a.example/ https://b.example/", None, "not_a_url"),
         ("1.5", None, "not_a_url"),
         ("2026-11-01 10:00:00", None, "not_a_url"),
         ("/relative/page", None, "not_a_url"),
