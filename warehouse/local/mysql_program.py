@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -88,7 +89,7 @@ def _cached(settings: StackSettings, report: Report) -> MysqlProgram:
     manifest = _intact(home)
     if manifest is not None:  # also where the cache is somebody else's and can only be read
         return MysqlProgram(_argv(home / "root"), manifest["version"], "cache")
-    with explained(f"the cache folder {cache}"):
+    with explained(f"the cache folder {cache}", "BACKLINKS_STACK__CACHE"):
         cache.mkdir(parents=True, exist_ok=True)
         with _locked(cache / "mysql-server.lock"):
             manifest = _intact(home)
@@ -292,10 +293,11 @@ def _apt_config(settings: StackSettings, work: Path) -> Path:
 
 def _source(settings: StackSettings) -> tuple[str, str, str, str | None]:
     """(mirror, suites, components, keyring) to fetch from; the mirror is the one this machine's apt already uses."""
-    release = dict(
-        line.split("=", 1) for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines() if "=" in line
-    )
-    distribution, codename = release.get("ID", "").strip('"'), release.get("VERSION_CODENAME", "").strip('"')
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    distribution, codename = release.get("ID", "debian"), release.get("VERSION_CODENAME", "")
     ubuntu = distribution == "ubuntu"
     suite = settings.apt_suite or (f"{codename} {codename}-updates" if ubuntu else "unstable")
     components = "main universe" if ubuntu else "main"

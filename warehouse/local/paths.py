@@ -84,13 +84,12 @@ class StackFolder:
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def explained(what: str, setting: str = "BACKLINKS_STACK__FOLDER") -> Iterator[None]:
     """Turn an `OSError` on `what` (a phrase such as 'the stack folder /x') into one clear `StackError`."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StackError(
-            f"Cannot write {what}: {reason}; free some space, fix its permissions, or choose another with "
-            "BACKLINKS_STACK__FOLDER."
+            f"Cannot write {what}: {reason}; free some space, fix its permissions, or choose another with {setting}."
         ) from error

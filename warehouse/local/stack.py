@@ -83,9 +83,12 @@ def up(
                     )
                 process = clickhouse_part.process(clickhouse, settings, folder)
             ensure(process, folder, timeout_s=settings.start_timeout_s, report=report)
-        for process in processes:
-            if parts is None or process.name in parts:
-                ensure(process, folder, timeout_s=settings.start_timeout_s, report=report)
+        wanted = [process for process in processes if parts is None or process.name in parts]
+        launched = [
+            _launch(process, folder, report) for process in wanted
+        ]  # they take long, and side by side no longer
+        for one in launched:
+            _await(one, folder, settings.start_timeout_s, report)
     return status(settings, ledger, clickhouse, processes=processes, parts=parts)
 
 
@@ -164,31 +167,42 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class _Launched:
+    process: Process
+    found: PidFile
+    mark: int | None  # where this start's output begins in the log; None if it ran already
+
+
 def ensure(process: Process, folder: StackFolder, *, timeout_s: float, report: Report = silent) -> PidFile:
     """Make one part answer: leave it alone if it does, start it if it is not there, wait for its health.
 
     Raises `PortTaken`, `StackError` (it ended by itself: why, from its log) or `StackTimeout`.
     """
-    pid_file, log = folder.pid_file(process.name), folder.log(process.name)
-    found = PidFile.read(pid_file)
-    started = False
+    return _await(_launch(process, folder, report), folder, timeout_s, report)
+
+
+def _launch(process: Process, folder: StackFolder, report: Report) -> _Launched:
+    found = PidFile.read(folder.pid_file(process.name))
     if found is not None and found.is_alive():
         if found.port != process.port:
             raise StackError(
                 f"{process.name}: it runs on port {found.port} but the settings now say {process.port}; run "
                 "`backlinks stack down` and then `backlinks stack up`."
             )
-    else:
-        if found is not None:
-            stop_leftovers(found, timeout_s=10.0)  # of a part that was killed; they may still hold its port
-        if process.port is not None and not port_is_free(process.port):
-            raise PortTaken(
-                process.name, process.port, process.port_setting or "its port setting", port_owner(process.port)
-            )
-        report(process.name, "starting", None)
-        mark = log.stat().st_size if log.exists() else 0
-        found = start(process, log=log, pid_file=pid_file)
-        started = True
+        return _Launched(process, found, None)
+    if found is not None:
+        stop_leftovers(found, timeout_s=10.0)  # of a part that was killed; they may still hold its port
+    if process.port is not None and not port_is_free(process.port):
+        raise PortTaken(process.name, process.port, process.port_setting or "its setting", port_owner(process.port))
+    report(process.name, "starting", None)
+    log = folder.log(process.name)
+    mark = log.stat().st_size if log.exists() else 0
+    return _Launched(process, start(process, log=log, pid_file=folder.pid_file(process.name)), mark)
+
+
+def _await(launched: _Launched, folder: StackFolder, timeout_s: float, report: Report) -> PidFile:
+    process, found, log = launched.process, launched.found, folder.log(launched.process.name)
     deadline = time.monotonic() + timeout_s
     pause = 0.02
     while True:
@@ -198,12 +212,12 @@ def ensure(process: Process, folder: StackFolder, *, timeout_s: float, report: R
             report(process.name, "up", 1.0)
             return found
         if not alive:
-            said = tail(log, max(0, log.stat().st_size - mark) if started else 8192)
+            said = tail(log, 8192 if launched.mark is None else max(0, log.stat().st_size - launched.mark))
             reason = process.explain(said) if process.explain else None
             last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
             raise StackError(reason or f"{process.name}: it ended while starting: {last[:300]}; see {log}.")
         if time.monotonic() >= deadline:
-            if started:
+            if launched.mark is not None:
                 stop(found, timeout_s=10.0, sig=process.stop_signal)
             raise StackTimeout(
                 f"{process.name}: no answer within {timeout_s:.0f} s ({trouble}); see {log}, or allow more with "

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
+from clickhouse_connect.driver.external import ExternalData
 
 from tests.fixtures.stack import free_port
 from warehouse.clickhouse.config import ClickHouseSettings
@@ -120,6 +121,26 @@ def test_settings_are_the_requests_own(ch: Client) -> None:
     assert ch.query(asked).result_rows == usual  # the client has a session, and nothing stays in it
     with pytest.raises(DatabaseError, match=r"UNKNOWN_SETTING"):
         ch.query("SELECT 1", settings={"no_such_setting_anywhere": 1})
+
+
+def test_large_parameters_and_external_tables_come_as_forms(ch: Client, clickhouse_server: ClickHouseSettings) -> None:
+    wanted = [f"it's number {i}\t\\" for i in range(20_000)]
+    result = ch.query("SELECT length({w:Array(String)}), {w:Array(String)}[20000]", parameters={"w": wanted})
+    assert result.result_rows == [(20_000, wanted[-1])]
+    with client(clickhouse_server, database=ch.database, form_encode_query_params=True) as forms:
+        assert forms.query("SELECT {x:String}", parameters={"x": 'a "form"\r\n--x'}).result_rows == [
+            ('a "form"\r\n--x',)
+        ]
+    data = ExternalData(file_name="movies", fmt="CSV", structure=["id UInt32", "name String"], data=b'1,"a,b"\n2,c\n')
+    for _ in range(2):  # the client has a session: the table must be gone after each request
+        rows = ch.query("SELECT name FROM movies ORDER BY id", external_data=data).result_rows
+        assert rows == [("a,b",), ("c",)]
+    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
+        ch.query("SELECT * FROM movies")
+    bad = ExternalData(file_name="m", fmt="CSV", structure="id UInt32) ENGINE = URL('http://127.0.0.1/'", data=b"1\n")
+    with pytest.raises(DatabaseError, match="not a list of columns"):
+        ch.query("SELECT * FROM m", external_data=bad)
+    assert "not a form" in post(clickhouse_server, b"rubbish", "/", Content_Type="multipart/form-data; boundary=x").text
 
 
 def test_sessions_hold_temporary_tables_and_set(clickhouse_server: ClickHouseSettings) -> None:
@@ -616,11 +637,12 @@ def test_kill_nine_loses_no_acknowledged_row_and_a_data_directory_has_one_owner(
     assert private_front.stop() == 0  # SIGTERM is a clean end
 
 
-def test_readers_cannot_write_nor_reach_outside(private_front: PrivateFront) -> None:
+@pytest.mark.parametrize("path", ["/", "/?session_id=s"])
+def test_readers_cannot_write_nor_reach_outside(private_front: PrivateFront, path: str) -> None:
     server = private_front.server
     post(server, b"CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
 
-    def reads(sql: str, path: str = "/") -> Answer:
+    def reads(sql: str, path: str = path) -> Answer:
         return post(server, sql.encode(), path, credentials="reader:r")
 
     assert reads("SELECT count() FROM t").text == "0\n"
@@ -636,6 +658,8 @@ def test_readers_cannot_write_nor_reach_outside(private_front: PrivateFront) -> 
     ):
         assert reads(outside).headers["X-ClickHouse-Exception-Code"] == "497", outside
     for write in (
+        "WITH x AS (SELECT 1 AS n) INSERT INTO t SELECT n FROM x",
+        "/* SELECT */ INSERT INTO t SELECT 1",
         "INSERT INTO t VALUES (1)",
         "DROP TABLE t",
         "SYSTEM FLUSH LOGS",
@@ -643,6 +667,9 @@ def test_readers_cannot_write_nor_reach_outside(private_front: PrivateFront) -> 
         "KILL QUERY WHERE 1",
     ):
         assert reads(write).headers["X-ClickHouse-Exception-Code"] == "164", write
-    assert reads("INSERT INTO t VALUES (1)", "/?readonly=0").headers["X-ClickHouse-Exception-Code"] == "164"
+    assert (
+        reads("INSERT INTO t VALUES (1)", path.replace("?", "?readonly=0&")).headers["X-ClickHouse-Exception-Code"]
+        == "164"
+    )
     assert post(server, b"", "/?query=DROP%20TABLE%20t", method="GET").headers["X-ClickHouse-Exception-Code"] == "164"
     assert post(server, b"SELECT count() FROM t").text == "0\n"

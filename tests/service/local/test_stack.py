@@ -159,6 +159,10 @@ def test_up_is_idempotent_survives_kill_nine_of_each_part_and_down_leaves_nothin
     one.sql("INSERT INTO backlinks.t VALUES (1), (2)")
     one.ch("CREATE TABLE t (x UInt8) ENGINE = MergeTree ORDER BY x")
     one.ch("INSERT INTO t VALUES (1), (2), (3)")
+    for row in first.values():  # nobody else's machine can reach it
+        sockets = [c for c in psutil.Process(row.pid).net_connections("inet") if c.status == "LISTEN"]
+        assert {c.laddr.ip for c in sockets} == {"127.0.0.1"}
+        assert {c.laddr.port for c in sockets} == {row.port}
     again = one.up()
     assert {name: row.pid for name, row in again.items()} == {name: row.pid for name, row in first.items()}
 

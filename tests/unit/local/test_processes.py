@@ -73,8 +73,7 @@ def test_a_killed_program_is_noticed_although_it_is_our_child(folder: StackFolde
 
 def test_what_ignores_sigterm_is_killed_and_said_so(folder: StackFolder) -> None:
     code = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-        "print('ready', flush=True); time.sleep(600)"
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);print('ready', flush=True); time.sleep(600)"
     )
     found = started(sleeper(code=code), folder)
     assert not stop(found, timeout_s=0.2)

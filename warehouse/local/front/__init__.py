@@ -2,6 +2,7 @@
 
 Here: what clickhouse-connect, dbt-clickhouse, BI tools and curl need of it on one machine. `lexer` reads just enough
 SQL, `engine` owns the data directory and its handles, `codecs` are the content encodings, `app` is the HTTP side,
-`__main__` starts it. Not here: a ClickHouse server. There are no roles, no replication and no native port; `compress=1`
-blocks and external tables are refused by name. The same settings point at a real server (`compose.yaml`).
+`forms` are multipart bodies, `__main__` starts it. Not here: a ClickHouse server. There are no roles, no replication
+and no native port, and `compress=1` blocks are refused by name. The same settings point at a real server
+(`compose.yaml`).
 """

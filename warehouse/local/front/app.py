@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from warehouse.local.front import codecs, lexer
-from warehouse.local.front.engine import Counts, Engine, EngineError, Handle
+from warehouse.local.front import codecs, forms, lexer
+from warehouse.local.front.engine import Counts, Engine, EngineError, ExternalTable, Handle
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -50,8 +50,8 @@ _NOT_SETTINGS = frozenset(
 #: Functions that reach outside the database: closed to readers, as READ grants on sources are on a server.
 _SOURCES = re.compile(
     r"^(file|url|s3|gcs|oss|cosn|hdfs|azureblobstorage|mysql|postgresql|mongodb|redis|sqlite|odbc|jdbc|remote|remotesecure|cluster|executable"
-    r"|input|iceberg\w*|deltalake\w*|hudi|paimon\w*|ytsaurus|arrowflight|python|loop|merge|filecluster|urlcluster|s3cluster|hdfscluster"
-    r"|azureblobstoragecluster|s3queue|chdb\w*|dictionary_source)$"
+    r"|iceberg\w*|deltalake\w*|hudi|paimon\w*|ytsaurus|arrowflight|hive|python|filecluster|urlcluster|s3cluster|hdfscluster"
+    r"|azureblobstoragecluster|s3queue|chdb\w*)$"
 )
 
 #: HTTP status of an error code (src/Server/HTTP/exceptionCodeToHTTPStatus.cpp); 500 for the rest.
@@ -143,6 +143,7 @@ class Front:
         self._engine = engine
         self._users = {user.name: user for user in users}
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="front")
+        self._killers = ThreadPoolExecutor(2, thread_name_prefix="front-kill")
         self._sessions: dict[tuple[str, str], _Session] = {}
         self._running: set[str] = set()
 
@@ -224,15 +225,12 @@ class Front:
                 "NOT_IMPLEMENTED",
                 "compress=1 and decompress=1 are not supported here, use Accept-Encoding and Content-Encoding",
             )
-        if request.headers.get("content-type", "").startswith("multipart/"):
-            raise EngineError.make(
-                48, "NOT_IMPLEMENTED", "external tables and multipart queries are not supported here"
-            )
         if request.query_id in self._running:
             raise EngineError.make(
                 216, "QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING", f"Query with id = {request.query_id} is already running"
             )
         body = request.body.pieces()
+        tables = await self._form(request, body) if _is_form(request) else []
         text = params["query"].encode() + b"\n" if "query" in params else b""
         insert, text, complete = await self._read_head(body, text)
         if not text.strip():
@@ -240,7 +238,7 @@ class Front:
             return
         self._running.add(request.query_id)
         try:
-            async with self._handle(request, user) as handle:
+            async with self._handle(request, user, tables) as handle:
                 if insert is not None:
                     finish = await self._insert(request, user, handle, insert, text[insert.data_at :], body)
                 else:
@@ -250,6 +248,33 @@ class Front:
             self._running.discard(request.query_id)
         # The session and the query id are free before the client can know that its answer is complete.
         await finish()
+
+    async def _form(self, request: _Request, body: AsyncIterator[bytes]) -> list[ExternalTable]:
+        """Take a form apart: its fields join the parameters, except external tables."""
+        whole = bytearray()
+        async for piece in body:
+            whole += piece
+            if len(whole) > _LONGEST_QUERY:
+                raise EngineError.make(62, "SYNTAX_ERROR", f"The form is longer than {_LONGEST_QUERY} bytes")
+        try:
+            found = forms.parts(bytes(whole), request.headers["content-type"])
+        except forms.BadForm as error:
+            raise EngineError.make(36, "BAD_ARGUMENTS", f"The request body is not a form: {error}") from error
+        tables, params = [], request.params
+        for part in found:
+            types = params.get(f"{part.name}_types")
+            columns = ", ".join(f"_{i} {name}" for i, name in enumerate((types or "").split(","), 1))
+            structure = params.get(f"{part.name}_structure") or (columns if types else None)
+            if structure:
+                tables.append(
+                    ExternalTable(part.name, structure, params.get(f"{part.name}_format") or "TSV", part.content)
+                )
+            else:
+                params[part.name] = part.content.decode("utf-8", "replace")
+        for table in tables:
+            for suffix in ("structure", "types", "format"):
+                params.pop(f"{table.name}_{suffix}", None)
+        return tables
 
     async def _read_head(self, body: AsyncIterator[bytes], text: bytes) -> tuple[lexer.Insert | None, bytes, bool]:
         """Read until it is clear whether this is an INSERT with data; any other statement is read to its end."""
@@ -275,7 +300,7 @@ class Front:
                 raise EngineError.make(62, "SYNTAX_ERROR", f"The query is longer than {_LONGEST_QUERY} bytes")
 
     @contextlib.asynccontextmanager
-    async def _handle(self, request: _Request, user: User) -> AsyncIterator[Handle]:
+    async def _handle(self, request: _Request, user: User, tables: list[ExternalTable]) -> AsyncIterator[Handle]:
         """A handle with the request's settings in force: the session's, or a fresh one that is closed afterwards."""
         params = request.params
         settings = {k: v for k, v in params.items() if k not in _NOT_SETTINGS and not k.startswith("param_")}
@@ -287,12 +312,17 @@ class Front:
         session = await self._session(request, user)
         handle = session.handle if session else await self._run(self._engine.handle)
         try:
-            # readonly cannot be lifted again on the same handle: it is enforced here for a session's
+            # It cannot be lifted again on the same handle: a session's is refused by `_refuse_writes` alone, unless its
+            # user can never write, for whom it was set when the session began.
             if session:
                 settings.pop("readonly", None)
+            for table in tables:
+                await self._run(functools.partial(handle.create_external, table))
             await self._run(lambda: handle.prepare(database=database, settings=settings, params=query_params))
             yield handle
         finally:
+            for table in tables if session else ():
+                await asyncio.shield(self._run(functools.partial(handle.drop_external, table)))
             if session:
                 session.busy, session.last_used = False, time.monotonic()
             else:
@@ -313,7 +343,10 @@ class Front:
             if request.params.get("session_check") == "1":
                 raise EngineError.make(372, "SESSION_NOT_FOUND", f"Session {name} not found")
             timeout = float(request.params.get("session_timeout") or 60)
-            self._sessions[key] = session = _Session(await self._run(self._engine.handle), timeout, now)
+            handle = await self._run(self._engine.handle)
+            if user.readonly:
+                await self._run(lambda: handle.run("SET readonly = 2"))
+            self._sessions[key] = session = _Session(handle, timeout, now)
         elif session.busy:
             raise EngineError.make(373, "SESSION_IS_LOCKED", f"Session {name} is locked by a concurrent client")
         session.busy = True
@@ -329,7 +362,7 @@ class Front:
         if found.into_outfile:
             raise EngineError.make(145, "INTO_OUTFILE_NOT_ALLOWED", "INTO OUTFILE is not allowed over HTTP")
         if readonly:
-            self._refuse_writes(found)
+            self._refuse_writes(found, await self._run(lambda: handle.only_reads(text)))
         output = (
             found.format
             or request.headers.get("x-clickhouse-format")
@@ -350,23 +383,13 @@ class Front:
         return lambda: self._answer(request, 200, result.bytes(), output)
 
     @staticmethod
-    def _refuse_writes(found: lexer.Statement) -> None:
+    def _refuse_writes(found: lexer.Statement, only_reads: bool) -> None:
         outside = sorted(name for name in found.calls if _SOURCES.match(name))
         if outside:
             raise EngineError.make(
                 497, "ACCESS_DENIED", f"Not enough privileges: table function {outside[0]} is closed to read-only users"
             )
-        allowed = found.streams or found.first in (
-            "SHOW",
-            "DESCRIBE",
-            "DESC",
-            "EXISTS",
-            "EXPLAIN",
-            "SET",
-            "USE",
-            "CHECK",
-        )
-        if not allowed:
+        if not only_reads and found.first not in ("SET", "USE"):
             raise EngineError.make(164, "READONLY", f"Cannot execute query in readonly mode: {found.first}")
 
     async def _stream(self, request: _Request, pieces: Iterator[bytes], output: str) -> Finish:
@@ -403,7 +426,7 @@ class Front:
         finally:
             gone.cancel()
             if not ended:
-                await asyncio.shield(self._run(lambda: self._engine.kill(request.query_id)))
+                await asyncio.shield(self._kill(request))
             await asyncio.shield(self._run(pieces.close))  # type: ignore[attr-defined]
         return lambda: request.send({"type": "http.response.body", "body": last})
 
@@ -413,7 +436,7 @@ class Front:
         await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
         if gone.done() and not gone.cancelled():
             while not running.done():
-                await self._run(lambda: self._engine.kill(request.query_id))
+                await self._kill(request)
                 await asyncio.wait({running}, timeout=0.2)
             running.exception()
             raise _Disconnected
@@ -516,12 +539,21 @@ class Front:
     async def _run(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
+    async def _kill(self, request: _Request) -> None:
+        """Cancel a request's query; in a thread of its own, so that it need not wait for what it is to end."""
+        await asyncio.get_running_loop().run_in_executor(self._killers, self._engine.kill, request.query_id)
+
     def close(self) -> None:
         """Close sessions and worker threads; statements that still run are left to end with the process."""
         for session in self._sessions.values():
             if not session.busy:
                 session.handle.close()
+        self._killers.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_form(request: _Request) -> bool:
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
 
 
 def _error_block(tag: str, message: str) -> bytes:

@@ -83,19 +83,30 @@ class Counts:
         }
 
 
+@dataclass(frozen=True)
+class ExternalTable:
+    """Data that a request brings along, to be read as a table while it runs."""
+
+    name: str
+    structure: str  # column definitions
+    format: str
+    content: bytes
+
+
 class Handle:
     """One connection to the engine: its settings, current database and temporary tables are its own."""
 
     def __init__(self, raw: Any, base: Mapping[str, str] | None = None) -> None:
         self._raw = raw
         self._base = dict(base or {})
+        self._params: dict[str, str] = {}
         self._in_force: dict[str, str] = {}  # settings that came with a request, not with a SET
         self._database: str | None = None
 
     def run(self, sql: str | bytes, output: str = "TabSeparated") -> Any:
         """Run one statement to its end; its result object of the binding."""
         try:
-            return self._raw.query(sql, output)
+            return self._raw.query(sql, output, params=self._params)
         except (RuntimeError, UnicodeDecodeError) as error:
             raise EngineError.of(error) from None
 
@@ -105,9 +116,9 @@ class Handle:
         new = [
             f"{name} = {lexer.literal(value)}" for name, value in settings.items() if self._in_force.get(name) != value
         ]
+        self._params = {}
         readonly = [s for s in new if s.startswith("readonly ")]
         new = [s for s in new if not s.startswith("readonly ")]
-        new += [f"param_{name} = {lexer.literal(value)}" for name, value in params.items()]
         for changes in (gone, new):
             if changes:
                 self.run("SET " + ", ".join(changes))
@@ -117,6 +128,7 @@ class Handle:
             self._database = database
         if readonly:  # last: nothing can be set after it
             self.run("SET " + readonly[0])
+        self._params = dict(params)
 
     def _usual(self, name: str) -> str:
         return lexer.literal(self._base[name]) if name in self._base else "DEFAULT"
@@ -129,6 +141,34 @@ class Handle:
         with contextlib.suppress(Exception):
             self._raw.close()
 
+    def only_reads(self, sql: bytes) -> bool:
+        """Whether the engine's own parser finds nothing in `sql` that changes anything, however it is written."""
+        found = self._raw.classify_query(_text(sql))["query_class"].name
+        return found in ("READ_ONLY", "UNKNOWN")  # what does not parse does not run either
+
+    # --- external tables ---
+
+    def create_external(self, table: ExternalTable) -> None:
+        """Make a temporary table of data that came with a request."""
+        self._params = {}  # those of a session's request before
+        inner = list(lexer.tokens(b"(" + table.structure.encode() + b")"))
+        if any(token.depth == 0 for token in inner[1:-1]):
+            raise EngineError.make(
+                36, "BAD_ARGUMENTS", f"The structure of external table {table.name} is not a list of columns"
+            )
+        name = lexer.quoted(table.name)
+        self.run(f"CREATE TEMPORARY TABLE {name} ({table.structure})")
+        insert = self.begin_insert(f"INSERT INTO {name}".encode(), table.format)
+        try:
+            self.append(insert, table.content)
+            self.finish_insert(insert, Counts())
+        except EngineError:
+            self.cancel_insert(insert)
+            raise
+
+    def drop_external(self, table: ExternalTable) -> None:
+        self.run(f"DROP TEMPORARY TABLE IF EXISTS {lexer.quoted(table.name)}")
+
     # --- results ---
 
     def pieces(self, sql: bytes, found: lexer.Statement, output: str, counts: Counts) -> Iterator[bytes]:
@@ -140,7 +180,7 @@ class Handle:
     def _streamed(self, sql: bytes, output: str, counts: Counts) -> Iterator[bytes]:
         stream = None
         try:
-            stream = self._raw.send_query(_text(sql), output)
+            stream = self._raw.send_query(_text(sql), output, params=self._params)
             while True:
                 piece = self._raw.streaming_fetch_result(stream)
                 counts.read_rows += piece.storage_rows_read()
@@ -205,6 +245,9 @@ class Handle:
 
     def begin_insert(self, statement: bytes, data_format: str) -> Any:
         try:
+            if self._params:  # this call of the binding takes none
+                changes = ", ".join(f"param_{name} = {lexer.literal(value)}" for name, value in self._params.items())
+                self._raw.query(f"SET {changes}", "Null")
             return self._raw.send_insert(_text(statement), data_format)
         except (RuntimeError, UnicodeDecodeError) as error:
             raise EngineError.of(error) from None
