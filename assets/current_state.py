@@ -21,6 +21,8 @@ from warehouse.ledger import projects, writeback
 from warehouse.ledger.tables import SCHEDULE
 
 KEY = dg.AssetKey(["backlinks", "current_state"])
+LATE = timedelta(days=7)
+"""What was observed this long ago is recorded as an alert but delivered to nobody: a backfill is not news."""
 FRESH = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail_window=timedelta(hours=6))
 
 
@@ -33,8 +35,17 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
     for states in clickhouse.iter_edge_states(platform.clickhouse, window):
         observations = clickhouse.read_observations(platform.clickhouse, observation_ids=states["observation_id"])
         rules = projects.alert_rules(platform.ledger, pc.unique(states["project_id"]).to_pylist())
-        raised = alerts.raise_alerts(states=states, observations=observations, rules=rules)
-        mine = occurrences.filter(pc.is_in(occurrences["backlink_id"], pc.unique(states["backlink_id"])))
+        edges = pc.unique(states["backlink_id"])
+        now = platform.clock.now()
+        raised = alerts.raise_alerts(
+            states=states,
+            observations=observations,
+            rules=rules,
+            previous=clickhouse.last_found_before(platform.clickhouse, edges, window.start),
+            recent=writeback.recent_alerts(platform.ledger, edges, since=now - LATE),
+            deliver_since=now - LATE,
+        )
+        mine = occurrences.filter(pc.is_in(occurrences["backlink_id"], edges))
         written = writeback.apply_batch(
             platform.ledger,
             writeback.WritebackBatch(
@@ -45,7 +56,7 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
                 alert_events=raised.events,
                 deliveries=raised.deliveries,
             ),
-            now=platform.clock.now(),
+            now=now,
         )
         here = pl.from_arrow(states)
         assert isinstance(here, pl.DataFrame)

@@ -6,6 +6,7 @@ so nothing is written back.
 """
 
 from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from typing import Any
 
 import dagster as dg
@@ -38,6 +39,7 @@ def build(partitions: dg.PartitionsDefinition, platform: Platform) -> dg.AssetsD
         manifest=manifest,
         partitions_def=partitions,
         name="dbt_models",
+        backfill_policy=dg.BackfillPolicy.multi_run(),
         dagster_dbt_translator=_Translator(DagsterDbtTranslatorSettings(enable_asset_checks=False)),
     )
     def dbt_models(
@@ -54,7 +56,9 @@ def build(partitions: dg.PartitionsDefinition, platform: Platform) -> dg.AssetsD
                 tests += report.tests_passed
                 for model, took in report.models.items():
                     seconds[model] = seconds.get(model, 0.0) + took
-        for key in context.selected_asset_keys:
+        selected = context.selected_asset_keys
+        order = TopologicalSorter({key: context.assets_def.asset_deps[key] & selected for key in selected})
+        for key in order.static_order():
             yield dg.MaterializeResult(
                 asset_key=key,
                 metadata={"seconds": round(seconds.get(key.path[-1], 0.0), 3), "dbt_tests_passed": tests},

@@ -1,46 +1,110 @@
 """Stage 3, `link_manifests`: parse stored snapshots offline; a page row and a row per link, reused where parsed before."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import dagster as dg
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
 from assets import page_fetches, tables
 from assets.partition import WindowShard, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
+from crawl.parse_pool import ParseJob
 from transforms import html
 from transforms.fetches import latest_fetches
-from transforms.reasons import READABLE
+from transforms.html import ParsedPage
+from transforms.reasons import READABLE, Reason
 from transforms.schemas import LINK_MANIFESTS, PAGE_FETCHES, PAGE_MANIFESTS
 from warehouse.ledger import parses
 
 KEY = dg.AssetKey(["backlinks", "link_manifests"])
-BATCH = 500
-"""Bodies in memory at once."""
+READABLE_CODES = sorted(reason.value for reason in READABLE)
 
 
 def parse(platform: Platform, at: WindowShard) -> tuple[pa.Table, pa.Table, int]:
     """Manifest of every readable source of the partition: `(pages, links, how many pages were reused)`."""
     fetched = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
-    readable = fetched.filter(pc.is_in(fetched["reason"], pa.array([r.value for r in READABLE], pa.string())))
-    readable = readable.filter(pc.is_valid(readable["object_key"]))
-    jobs = [_job(row) for row in readable.to_pylist()]
-    reused = _reuse(platform, jobs)
-    pages, links = [reused[0]], [reused[1]]
-    have = set(reused[0]["source_url_id"].to_pylist())
-    todo = [job for job in jobs if job.source_url_id not in have]
-    for start in range(0, len(todo), BATCH):
-        parsed_pages, parsed_links = parse_pool.parse_many(todo[start : start + BATCH], load=platform.snapshots.get)
-        pages.append(parsed_pages)
-        links.append(parsed_links)
-    page_table, link_table = pa.concat_tables(pages), pa.concat_tables(links)
+    readable = fetched.filter(
+        pc.and_(pc.is_in(fetched["reason"], pa.array(READABLE_CODES)), pc.is_valid(fetched["object_key"]))
+    )
+    wanted = {row["source_url_id"]: (_job(row), row["object_key"]) for row in readable.to_pylist()}
+    pages, links = _reused(platform, {key: job.manifest_id for key, (job, _) in wanted.items()})
+    have = set(pages["source_url_id"].to_pylist())
+    reused = len(have)
+    parts: list[tuple[pa.Table, pa.Table]] = [(pages, links)]
+    todo = [(job, key) for source, (job, key) in wanted.items() if source not in have]
+    lost: list[ParsedPage] = []
+    lost_jobs: list[ParseJob] = []
+
+    def bodies() -> Iterator[ParseJob]:
+        loaded = platform.snapshots.get_many(key for _, key in todo)
+        for (job, _), (_, body) in zip(todo, loaded, strict=True):
+            if isinstance(body, bytes):
+                yield replace(job, body=body)
+            else:  # gone or damaged: no evidence, and the partition goes on
+                lost.append(html.failed_page(job.document_url, 0, Reason.ARTIFACT_UNAVAILABLE))
+                lost_jobs.append(job)
+
+    parse_pool.run_parse_many(bodies(), lambda *tables: parts.append(tables))
+    parts.append(
+        html.manifest_tables(
+            lost, [j.key for j in lost_jobs], [j.manifest_id for j in lost_jobs], [j.content_hash for j in lost_jobs]
+        )
+    )
+    page_table = pa.concat_tables(page for page, _ in parts)
+    link_table = pa.concat_tables(link for _, link in parts)
     platform.datasets.write_part(LINK_MANIFESTS, at.window, at.shard, link_table, "all")
     key = platform.datasets.write_part(PAGE_MANIFESTS, at.window, at.shard, page_table, "all")
     parses.register_parsed(platform.ledger, page_table, manifest_key=key)
-    return page_table, link_table, len(have)
+    return page_table, link_table, reused
+
+
+def _job(row: dict[str, Any]) -> ParseJob:
+    """The parse of a fetched page, its body still to be loaded."""
+    return ParseJob(
+        key=row["source_url_id"],
+        body=b"",
+        document_url=row["final_url"] or row["source_url"],
+        content_hash=row["content_hash"],
+        content_type=row["content_type"],
+        x_robots_tag=tuple(row["x_robots_tag"]),
+        link_header=tuple(row["link_header"]),
+        refresh_header=row["refresh_header"],
+        body_truncated=row["reason"] == Reason.BODY_TRUNCATED,
+        fetched_at=row["fetched_at"],
+    )
+
+
+def _reused(platform: Platform, wanted: dict[int, bytes]) -> tuple[pa.Table, pa.Table]:
+    """Rows of manifests that were written before, under the sources that need them now."""
+    found = parses.find_parsed(platform.ledger, list(set(wanted.values()))).to_pylist()
+    by_key: dict[str, list[bytes]] = defaultdict(list)
+    for row in found:
+        if row["reason"] not in parses.RETRIABLE | {Reason.ARTIFACT_UNAVAILABLE.value}:
+            by_key[row["link_manifest_key"]].append(row["manifest_id"])
+    sources = pl.DataFrame(
+        {"source": list(wanted), "manifest_id": list(wanted.values())}, schema={"source": pl.UInt64, "manifest_id": pl.Binary}
+    )
+    pages, links = [PAGE_MANIFESTS.empty()], [LINK_MANIFESTS.empty()]
+    there = set(platform.objects.exists(list(by_key)))
+    for key, ids in by_key.items():
+        links_key = key.replace(f"/{PAGE_MANIFESTS.name}/", f"/{LINK_MANIFESTS.name}/")
+        if key not in there:
+            continue  # deleted by retention: parsed again
+        keep = pads.field("manifest_id").isin(ids)
+        for dataset, path, tables_of in ((PAGE_MANIFESTS, key, pages), (LINK_MANIFESTS, links_key, links)):
+            rows = pl.from_arrow(platform.datasets.read_keys(dataset, [path], filters=keep))
+            assert isinstance(rows, pl.DataFrame)
+            once = rows.filter(pl.col("source_url_id") == pl.col("source_url_id").first().over("manifest_id"))
+            moved = once.drop("source_url_id").join(sources, on="manifest_id").rename({"source": "source_url_id"})
+            tables_of.append(dataset.conform(moved.to_arrow()))
+    return pa.concat_tables(pages), pa.concat_tables(links)
 
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:

@@ -12,6 +12,7 @@ from assets import due_sources, tables
 from assets.partition import WindowShard, window_shards
 from assets.platform import Platform
 from crawl.ports import FetchResult, FetchTask, Prior
+from transforms.errors import TransientError
 from transforms.fetches import latest_fetches
 from transforms.reasons import Outcome
 from transforms.schemas import DUE_SOURCES, PAGE_FETCHES
@@ -19,6 +20,10 @@ from warehouse.ledger import fetches as ledger_fetches
 from warehouse.ledger.leases import Lease
 
 KEY = dg.AssetKey(["backlinks", "page_fetches"])
+
+
+class Stopped(TransientError):
+    """A signal or a person stopped the crawl; what was fetched is committed."""
 
 
 class FetchConfig(dg.Config):
@@ -59,7 +64,7 @@ class PartitionSink:
         ledger_fetches.commit_fetches(self.platform.ledger, table, stored, lease=self.lease)
 
 
-def fetch(platform: Platform, at: WindowShard, *, refetch: bool) -> pa.Table:
+def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Stop | None = None) -> pa.Table:
     """Fetch what the window x shard still lacks. Returns the partition's outcomes, one row per source."""
     due = platform.datasets.read(DUE_SOURCES, at.window, at.shard)
     have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
@@ -70,14 +75,20 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool) -> pa.Table:
         if done.num_rows and not refetch:
             sink.reconcile(done)
         if todo.num_rows:
-            crawl.run_batch(
+            done_now = crawl.run_batch(
                 [_task(row) for row in todo.to_pylist()],
                 settings=platform.crawl,
                 sink=sink,
                 snapshots=platform.snapshots,
                 origins=platform.origin_book(lease),
                 clock=platform.clock,
+                stop=stop,
             )
+            if done_now.stopped is not None:
+                raise Stopped(
+                    f"the crawl of {at.key} was stopped ({done_now.stopped}): {done_now.results} of {done_now.tasks} pages "
+                    "are committed, the next run fetches the rest"
+                )
     return latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
 
 

@@ -17,6 +17,9 @@ from typing import Any
 
 import dagster as dg
 
+import crawl
+from assets import due_sources, page_fetches
+from assets.partition import WindowShard
 from assets.platform import Platform
 from orchestration import resources
 from orchestration.definitions import SHARD_JOB, WINDOW_JOB, build_defs
@@ -73,29 +76,49 @@ def run_window(
     refetch: bool = False,
 ) -> WindowReport:
     """Every stage of a window: its shards side by side, then evidence, states and write-back. Raises `StageFailed`."""
+    platform = platform or resources.platform(settings)
     defs = build_defs(settings=settings, platform=platform)
     report = WindowReport(window)
-    config: dict[str, Any] = {**_QUIET}
-    if refetch:
-        config["ops"] = {"backlinks__page_fetches": {"config": {"refetch": True}}}
-
-    def shard(number: int) -> dg.ExecuteInProcessResult:
-        key = dg.MultiPartitionKey({"window": window.key, "shard": str(number)})
-        return _execute(defs.resolve_job_def(SHARD_JOB), on, str(key), config)
-
-    progress(f"{window.key}: crawl and parse {settings.shards} shards")
-    with ThreadPoolExecutor(settings.shards, thread_name_prefix="shard") as pool:
-        for number, result in enumerate(pool.map(shard, range(settings.shards))):
-            _collect(report, result, f"[{number}]")
+    progress(f"{window.key}: claim and crawl {settings.shards} shards")
+    claimed = _crawl_side_by_side(platform, window, refetch=refetch)
+    for shard in range(settings.shards):
+        progress(f"{window.key}: parse shard {shard + 1} of {settings.shards}, check its targets")
+        key = dg.MultiPartitionKey({"window": window.key, "shard": str(shard)})
+        _collect(report, _execute(defs.resolve_job_def(SHARD_JOB), on, str(key)), f"[{shard}]")
+        report.stages[f"due_sources[{shard}]"] = dict(claimed[shard])
     progress(f"{window.key}: evidence, states, write-back")
-    _collect(report, _execute(defs.resolve_job_def(WINDOW_JOB), on, window.key, _QUIET), "")
+    _collect(report, _execute(defs.resolve_job_def(WINDOW_JOB), on, window.key), "")
     return report
 
 
+def _crawl_side_by_side(platform: Platform, window: Window, *, refetch: bool) -> list[dict[str, int]]:
+    """Claim and fetch every shard at once, each in a thread of its own. Returns what each claimed.
+
+    Dagster's in-process runs must follow one another (their logging set-up is not thread-safe), but most of a crawl is
+    waiting for origins' clocks. So the pages are fetched here; the runs that follow find them done and record them.
+    """
+    shards = [WindowShard(window, shard) for shard in range(platform.shards)]
+    stops = [crawl.Stop() for _ in shards]
+
+    def work(at: WindowShard, stop: crawl.Stop) -> dict[str, int]:
+        counts = due_sources.claim(platform, at)
+        page_fetches.fetch(platform, at, refetch=refetch, stop=stop)
+        return counts
+
+    with ThreadPoolExecutor(len(shards), thread_name_prefix="shard") as pool:
+        futures = [pool.submit(work, at, stop) for at, stop in zip(shards, stops, strict=True)]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for stop in stops:
+                stop.request("interrupted")
+            raise
+
+
 def _execute(
-    job: dg.JobDefinition, on: dg.DagsterInstance, partition_key: str, config: dict[str, Any]
+    job: dg.JobDefinition, on: dg.DagsterInstance, partition_key: str
 ) -> dg.ExecuteInProcessResult:
-    result = job.execute_in_process(instance=on, partition_key=partition_key, run_config=config, raise_on_error=False)
+    result = job.execute_in_process(instance=on, partition_key=partition_key, run_config=_QUIET, raise_on_error=False)
     if not result.success:
         for event in result.all_events:
             if event.is_step_failure:

@@ -21,7 +21,7 @@ from crawl import run_batch
 from crawl.memory import MemoryOrigins, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask
 from orchestration.cli.jsonl import LineError, read_lines, write_line
-from orchestration.settings import Settings
+from orchestration.cli.light import LightSettings
 from transforms.errors import TransientError
 from transforms.reasons import Outcome
 
@@ -54,7 +54,7 @@ def fetch(
 
 
 def _run(tasks: Sequence[FetchTask], sink: _InOrder) -> None:
-    settings = Settings()
+    settings = LightSettings()
     summary = run_batch(
         tasks,
         settings=settings.crawl,

@@ -17,10 +17,11 @@ from orchestration.settings import Settings
 from transforms.errors import PermanentError
 from transforms.imports.channels import parse_channel
 from transforms.targets import parse_target
+from warehouse.imports.reader import LineSource
 from warehouse.imports.run import ImportOptions, ImportReport
 from warehouse.imports.run import Progress as Step
 from warehouse.imports.run import import_file as run_import
-from warehouse.ledger import Ledger
+from warehouse.ledger import Ledger, migrate
 
 
 class ImportIncomplete(PermanentError):
@@ -77,6 +78,9 @@ def import_file(
         channels=tuple(parse_channel(each) for each in alert or ()),
         rejects=rejects or Path(f"{file.name}.rejects.csv"),
     )
+    with LineSource(file):  # a file that cannot be read is said before anything is asked of a server
+        pass
+    migrate(settings.ledger)
     with Ledger(settings.ledger) as ledger:
         report = import_with_progress(ledger, file, options, settings)
     show(report, Console())

@@ -20,7 +20,7 @@ from crawl.egress import Refused
 from crawl.robots import Robots, Verdict, parse_robots
 from crawl.runner import fetch_robots
 from orchestration.cli.jsonl import LineError, answer_lines
-from orchestration.settings import Settings
+from orchestration.cli.light import LightSettings
 from transforms.errors import PermanentError
 
 
@@ -34,7 +34,7 @@ def robots(
     ] = None,
 ) -> None:
     """Whether robots.txt lets an agent fetch a URL, and which rule says so (exit code 0: yes, 3: no)."""
-    settings = Settings()
+    settings = LightSettings()
     own_agent = agent or settings.crawl.user_agent_product
     if jsonl is not None:
         answer_lines(jsonl, lambda request: _judge_line(request, own_agent), sys.stdout)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +31,7 @@ from orchestration.demo.scenario import (
     window_start,
     write_exports,
 )
-from orchestration.demo.web import ScriptedWeb
+from orchestration.demo.web import ScriptedWeb, WebUnavailable
 from orchestration.settings import Settings
 from transforms.imports.channels import parse_channel
 from transforms.schemas import TARGET_HEALTH
@@ -111,9 +112,8 @@ def start(settings: Settings, folder: Path, *, detach: bool) -> Play:
 
 def stop_web(folder: Path) -> None:
     """End the web of an earlier demo in this folder, if it still runs."""
-    state = folder / "web" / "web.json"
-    if state.exists():
-        ScriptedWeb.attach(state).stop()
+    with suppress(WebUnavailable):
+        ScriptedWeb.attach(folder / "web" / "web.json").stop()
 
 
 def drop_databases(ledger: LedgerSettings, olap: ClickHouseSettings) -> None:

@@ -18,6 +18,7 @@ from warehouse.clickhouse.load import LoadCounts, load_fetches, load_observation
 from warehouse.clickhouse.read import (
     explain_edge,
     iter_edge_states,
+    last_found_before,
     project_edges,
     read_edge_states,
     read_observations,
@@ -40,6 +41,7 @@ __all__ = [
     "explain_edge",
     "explained",
     "iter_edge_states",
+    "last_found_before",
     "load_fetches",
     "load_observations",
     "load_target_health",

@@ -130,6 +130,17 @@ def read_observations(
     return pa.concat_tables(pieces)
 
 
+def last_found_before(
+    client: Client, backlink_ids: Sequence[int] | pa.Array | pa.ChunkedArray, at: datetime
+) -> pa.Table:
+    """The newest `found` observation (`LINK_OBSERVATIONS`) of each edge before an instant; edges without one are absent."""
+    pieces = [LINK_OBSERVATIONS.empty()]
+    for ids in _id_lists(backlink_ids):
+        sql = _sql("last_found").format(columns=_select_list(LINK_OBSERVATIONS), ids=ids)
+        pieces += _stream(client, "read what was found before", sql, LINK_OBSERVATIONS.schema, {"at": at})
+    return pa.concat_tables(pieces)
+
+
 def target_health_as_of(
     client: Client, target_url_ids: Sequence[int] | pa.Array | pa.ChunkedArray, at: datetime
 ) -> pa.Table:

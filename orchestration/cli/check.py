@@ -1,0 +1,61 @@
+"""`backlinks check FILE`: import, verify every link now, show the table. Here: the order of these. Not here: any of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from orchestration.report import Output
+from orchestration.settings import Settings
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="a CSV of backlinks (any export), or a list of URLs", metavar="FILE")],
+    target: Annotated[list[str] | None, typer.Option(help="what is monitored: example.com, https://example.com/shop/*, …")] = None,
+    project: Annotated[str | None, typer.Option(help="project (default: the file's name)")] = None,
+    strict: Annotated[bool | None, typer.Option("--strict/--tolerant", help="whether http/https, www., click parameters and a trailing slash count")] = None,
+    refetch: Annotated[bool, typer.Option("--refetch", help="ask pages again that were checked within this window")] = False,
+    output: Annotated[Output, typer.Option(help="table, csv, json or parquet")] = Output.TABLE,
+    to: Annotated[Path | None, typer.Option(help="file for the report")] = None,
+    limit: Annotated[int, typer.Option(help="rows of the terminal's table")] = 50,
+) -> None:
+    """Import a file, verify every link of it now, and show state, reason, follow, anchor, statuses and health of each."""
+    from orchestration import flow, report, resources
+    from orchestration.cli.import_ import import_with_progress, show
+    from orchestration.cli.ready import start_stores
+    from transforms.targets import parse_target
+    from transforms.windows import Window
+    from warehouse.imports.run import ImportOptions
+    from warehouse.ledger import due
+
+    settings = Settings()
+    console = Console(stderr=output is not Output.TABLE)
+    start_stores(settings)
+    platform = resources.platform(settings)
+    try:
+        options = ImportOptions(
+            project=project or file.stem,
+            tenant=settings.tenant,
+            targets=tuple(parse_target(each) for each in target or ()),
+            strict=strict,
+            due_now=True,
+            rejects=Path(f"{file.name}.rejects.csv"),
+        )
+        imported = import_with_progress(platform.ledger, file, options, settings)
+        show(imported, console)
+        due.make_due(platform.ledger, imported.project.id, now=settings.clock.now())
+        window = Window.containing(settings.clock.now(), settings.window_length)
+        with flow.instance(settings) as instance, console.status(f"window {window.key}") as status:
+            flow.run_window(settings, window, on=instance, platform=platform, progress=status.update, refetch=refetch)
+        rows = report.edges(platform, imported.project.id)
+    finally:
+        platform.close()
+    report.write(rows, output, to, console=Console() if output is Output.TABLE else console, limit=limit)
+    oldest = rows["last_checked_at"].min()
+    age = settings.clock.now() - oldest if oldest is not None else timedelta(0)  # type: ignore[operator]
+    if age > timedelta(minutes=10):
+        console.print(f"The oldest result is {age.total_seconds() / 60:.0f} min old: a page is asked once a window; --refetch asks again.")

@@ -1,0 +1,116 @@
+"""`backlinks explain SOURCE TARGET`: the chain of evidence of one edge. Here: how the chain is shown. Not here: its links
+(the ledger, ClickHouse, the object store)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orchestration.settings import Settings
+from transforms.errors import PermanentError
+
+
+class NoSuchEdge(PermanentError):
+    """Nobody monitors a link between these two URLs."""
+
+
+def explain(
+    source: Annotated[str, typer.Argument(help="page that holds, or held, the link")],
+    target: Annotated[str, typer.Argument(help="page that it links to")],
+    snippet: Annotated[bool, typer.Option("--snippet/--no-snippet", help="show the stored HTML around the link, or where it was")] = True,
+) -> None:
+    """Every check of a link, oldest first: fetch, snapshot, manifest, evidence, state, event; and the HTML it stands on."""
+    from orchestration import resources
+    from orchestration.cli.ready import require_stores
+    from transforms.urls import identify, url_hash
+    from warehouse import clickhouse
+    from warehouse.ledger import lookups
+
+    settings = Settings()
+    hashes = []
+    for written in (source, target):
+        found = identify(written)
+        if found.identity is None:
+            raise NoSuchEdge(f"{written} is no URL of a page ({found.reason}): write it with http:// or https://")
+        hashes.append(url_hash(found.identity))
+    require_stores(settings)
+    console = Console()
+    platform = resources.platform(settings)
+    try:
+        edges = lookups.explain(platform.ledger, source_hash=hashes[0], target_hash=hashes[1])
+        if not edges:
+            raise NoSuchEdge(f"no project monitors a link from {source} to {target}; `backlinks status` lists the projects")
+        for edge in edges:
+            history = clickhouse.explain_edge(platform.clickhouse, edge.edge["project_id"], edge.edge["backlink_id"]).to_pylist()
+            console.rule(f"[bold]{edge.edge['project']}")
+            console.print(_verdict(edge.edge))
+            console.print(_chain(edge, history))
+            if edge.alerts.num_rows:
+                console.print(_alerts(edge.alerts.to_pylist()))
+            if snippet and history:
+                _show_snippets(console, platform, history, edge.edge["target_url"])
+    finally:
+        platform.close()
+
+
+def _verdict(edge: dict[str, Any]) -> Table:
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_row("source", edge["source_url"])
+    facts.add_row("target", edge["target_url"])
+    facts.add_row("state", f"{edge['state']} (version {edge['state_version']})")
+    facts.add_row("next check", f"{edge['next_check_at']:%Y-%m-%d %H:%M} UTC")
+    if edge["confirm_not_before"]:
+        facts.add_row("", f"a first miss waits for confirmation, not before {edge['confirm_not_before']:%H:%M}")
+    return facts
+
+
+def _chain(edge: Any, history: list[dict[str, Any]]) -> Table:
+    jobs = {job["job_id"]: job for job in edge.jobs.to_pylist()}
+    parses = {parse["manifest_id"]: parse for parse in edge.parses.to_pylist()}
+    table = Table("observed", "fetch", "snapshot", "manifest", "evidence", "state after", "event", title="Chain of evidence",
+                  title_justify="left")  # fmt: skip
+    for row in history:
+        job, parse = jobs.get(row["fetch_job_id"]), parses.get(row["manifest_id"])
+        fetch = f"{job['outcome'] or job['status']} {job['http_status'] or ''}\n{job['detail'] or ''}".strip() if job else f"{row['source_http_status'] or ''}"
+        manifest = f"{parse['links_found']} links\n{row['parser_version']}" if parse else ""
+        event = [row["event"].upper()] if row["event"] != "none" else []
+        events = "\n".join([*event, *(f"~{change}" for change in row["changes"])])
+        state = row["state"] + (f", {row['misses']} miss" if row["misses"] and row["state"] != "lost" else "")
+        table.add_row(
+            f"{row['observed_at']:%Y-%m-%d %H:%M}", fetch, row["content_hash"].hex()[:12] if row["content_hash"] else "",
+            manifest, f"{row['evidence']}\n{row['evidence_reason']}", state, events,
+            style={"lost": "red", "recovered": "green"}.get(row["event"]),
+        )  # fmt: skip
+    return table
+
+
+def _alerts(alerts: list[dict[str, Any]]) -> Table:
+    table = Table("when", "alert", "rule", "goes to", "status", title="Alerts", title_justify="left")
+    for row in alerts:
+        where = f"{row['channel']}: {row['destination']}" if row["channel"] else ""
+        status = "retracted" if row["retracted_at"] else row["delivery_status"] or row["status"]
+        table.add_row(f"{row['occurred_at']:%Y-%m-%d %H:%M}", row["event_type"], row["rule"] or "", where, status)
+    return table
+
+
+def _show_snippets(console: Console, platform: Any, history: list[dict[str, Any]], target: str) -> None:
+    """The HTML of the last snapshot that held the link, and of the newest one when that does not."""
+    with_body = [row for row in history if row["object_key"] and row["manifest_id"]]
+    held = [row for row in with_body if row["evidence"] == "found"][-1:]
+    newest = [row for row in with_body if row["evidence"] == "missing"][-1:]
+    for title, rows in (("Where the link stands", held), ("Where it used to be", newest)):
+        for row in rows:
+            if title == "Where it used to be" and held and row["observed_at"] < held[0]["observed_at"]:
+                continue
+            try:
+                body = platform.snapshots.get(row["object_key"])
+            except PermanentError as error:
+                console.print(f"{title}: {error}")
+                continue
+            text = snippet_of(body, row, held[0] if held else row, target)
+            console.rule(f"{title}: {row['source_final_url'] or row['source_url']}, {row['observed_at']:%Y-%m-%d %H:%M}", align="left")
+            console.print(Text(text))

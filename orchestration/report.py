@@ -1,0 +1,155 @@
+"""The table that link managers read: one row per edge of a project, from the ledger and ClickHouse. Here: its columns and
+its forms (terminal, CSV, JSON, Parquet). Not here: when it is made (`backlinks check`)."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from assets.platform import Platform
+from transforms.errors import PermanentError
+from transforms.reasons import Reason
+from warehouse import clickhouse
+from warehouse.ledger import lookups
+
+COLUMNS = (
+    "source_url", "target_url", "state", "evidence", "reason", "follow", "rel", "anchor_text", "is_image_link", "placement",
+    "link_count", "source_status", "source_redirects_to", "source_indexable", "source_canonical", "target_health",
+    "target_status", "target_redirects_to", "target_indexable", "first_seen_at", "last_seen_live_at", "last_checked_at",
+    "lost_at", "misses", "next_check_at",
+)  # fmt: skip
+
+_WORST_FIRST = ["lost", "unknown", "live"]
+
+
+class Output(StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class CannotWrite(PermanentError):
+    """The report's file cannot be written."""
+
+
+def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
+    """`COLUMNS` of every edge of the project, worst first; an edge that was never observed says `not_fetched`."""
+    known = pl.DataFrame()
+    after = 0
+    pages = []
+    while (page := lookups.edge_list(platform.ledger, project_id, after_id=after)).num_rows:
+        pages.append(_frame(page))
+        after = page["backlink_id"][-1].as_py()
+    if not pages:
+        return pl.DataFrame({name: [] for name in COLUMNS})
+    known = pl.concat(pages)
+    observed = _frame(clickhouse.project_edges(platform.clickhouse, project_id)).select(
+        "backlink_id", "source_is_redirected", "source_final_url", "source_canonical_url", "target_is_redirected",
+        "target_final_url",
+    )  # fmt: skip
+    return (
+        known.join(observed, on="backlink_id", how="left")
+        .with_columns(
+            evidence=pl.col("evidence").fill_null("none"),
+            reason=pl.col("reason").fill_null(Reason.NOT_FETCHED.value),
+            rel=pl.concat_str(
+                [pl.when(pl.col(f"rel_{name}")).then(pl.lit(f"{name} ")).otherwise(pl.lit("")) for name in ("nofollow", "ugc", "sponsored")]
+            ).str.strip_chars_end(),
+            source_status="source_http_status",
+            target_status="target_http_status",
+            source_redirects_to=pl.when("source_is_redirected").then("source_final_url"),
+            target_redirects_to=pl.when("target_is_redirected").then("target_final_url"),
+            source_canonical="source_canonical_url",
+        )
+        .sort(
+            pl.col("state").replace_strict(_WORST_FIRST, range(3), default=3), "misses", "source_url", "target_url",
+            descending=[False, True, False, False],
+        )  # fmt: skip
+        .select(COLUMNS)
+    )
+
+
+def write(report: pl.DataFrame, output: Output, to: Path | None, *, console: Console, limit: int) -> None:
+    """Show or write the report. CSV and JSON go to stdout without `to`; Parquet needs a file."""
+    if output is Output.TABLE and to is None:
+        console.print(summary(report))
+        console.print(table(report.head(limit)))
+        if report.height > limit:
+            console.print(f"{report.height - limit:,} more: --limit, or --output csv|json|parquet --to FILE")
+        return
+    try:
+        if output is Output.PARQUET:
+            if to is None:
+                raise CannotWrite("--output parquet needs --to FILE")
+            report.write_parquet(to)
+        elif output is Output.JSON:
+            text = report.write_json()
+            print(text) if to is None else to.write_text(text, "utf-8")
+        else:
+            text = _safe_cells(report).write_csv()
+            sys.stdout.write(text) if to is None else to.write_text(text, "utf-8")
+    except OSError as error:
+        raise CannotWrite(f"the report cannot be written to {to}: {error.strerror or error}") from error
+    if to is not None:
+        console.print(f"{report.height:,} rows: {to}")
+
+
+def summary(report: pl.DataFrame) -> Table:
+    """How many edges are in which state, and why."""
+    table = Table("state", "last evidence", "reason", title=f"{report.height:,} links", title_justify="left")
+    table.add_column("links", justify="right")
+    counts = report.group_by("state", "evidence", "reason").len().sort("len", descending=True)
+    for state, evidence, reason, number in counts.iter_rows():
+        table.add_row(state, evidence, reason, f"{number:,}", style=_COLOURS.get(state))
+    return table
+
+
+_COLOURS = {"lost": "red", "live": None, "unknown": "yellow"}
+
+
+def table(report: pl.DataFrame) -> Table:
+    """The rows for a terminal: what fits, the rest is in the other outputs."""
+    shown = Table(title_justify="left", show_lines=False)
+    for heading, width in (
+        ("source", 44), ("target", 34), ("state", 8), ("reason", 16), ("follow", 10), ("anchor", 22), ("src", 4),
+        ("redirect", 18), ("index", 5), ("target health", 13), ("first seen", 10), ("last seen", 10),
+    ):  # fmt: skip
+        shown.add_column(heading, max_width=width, overflow="ellipsis", no_wrap=True)
+    for row in report.iter_rows(named=True):
+        redirect = row["source_redirects_to"] or (row["target_redirects_to"] and f"target → {row['target_redirects_to']}") or ""
+        indexable = {True: "yes", False: "no", None: "?"}[row["source_indexable"]]
+        shown.add_row(
+            _short(row["source_url"]), _short(row["target_url"]), row["state"].upper() if row["state"] == "lost" else row["state"],
+            row["reason"], (row["follow"] or "").replace("nofollow_", "no: "), ("▣ " if row["is_image_link"] else "") + (row["anchor_text"] or ""),
+            str(row["source_status"] or ""), _short(redirect), indexable, f"{row['target_health']} {row['target_status'] or ''}",
+            _day(row["first_seen_at"]), _day(row["last_seen_live_at"]), style=_COLOURS.get(row["state"]),
+        )  # fmt: skip
+    return shown
+
+
+def _safe_cells(report: pl.DataFrame) -> pl.DataFrame:
+    """A cell that a spreadsheet would run as a formula gets a quote in front (OWASP: CSV injection)."""
+    return report.with_columns(
+        pl.when(pl.col(pl.String).str.contains(r"^[=+\-@\t\r]")).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String))
+        .name.keep()
+    )  # fmt: skip
+
+
+def _short(url: str) -> str:
+    return url.removeprefix("https://").removeprefix("http://")
+
+
+def _day(at: object) -> str:
+    return "" if at is None else str(at)[:10]
+
+
+def _frame(table: object) -> pl.DataFrame:
+    frame = pl.from_arrow(table)  # type: ignore[arg-type]
+    assert isinstance(frame, pl.DataFrame)
+    return frame
