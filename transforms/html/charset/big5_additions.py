@@ -1,9 +1,12 @@
-"""Big5 characters that Python's `big5hkscs` (2004) lacks. Here: runs of WHATWG index-big5, by pointer. Not here: use (`decoders`)."""
+"""Big5 characters that Python's `big5hkscs` (2004) lacks. Here: runs of WHATWG index-big5, by pointer.
+
+Not here: what is done with them (`decoders`).
+"""
 
 from __future__ import annotations
 
 BIG5_ADDITIONS: dict[int, str] = {
-    1067: (
+    1000: (
         "\u3875\U00021d53\U0002369e\U00026021\u3eec\U000258de\u3af5\u7afc\u9f97\U00024161\U0002890d\U000231ea\U00020a8a\U0002325e"
         "\u430a\u8484\u9f96\u942f\u4930\u8613\u5896\u974a\u9218\u79d0\u7a32\u6660\u6a29\u889d"
         "\u744c\u7bc5\u6782\u7a2c\u524f\u9046\u34e6\u73c4\U00025db9\u74c6\u9fc7\u57b3\u492f\u544c"
@@ -20,7 +23,7 @@ BIG5_ADDITIONS: dict[int, str] = {
     2221: "\u83c1",
     2239: "\u84a8",
     2244: "\u840f",
-    2304: "\u89a6\u89a9",
+    2303: "\u89a6\u89a9",
     2354: "\u8d77",
     2400: "\u90fd",
     2413: "\u92b9",
@@ -28,7 +31,7 @@ BIG5_ADDITIONS: dict[int, str] = {
     2498: "\u97ff",
     2605: "\u9f16",
     2673: "\u8503",
-    2749: "\u5159\u515b\u515d\u515e",
+    2746: "\u5159\u515b\u515d\u515e",
     2771: "\u936e",
     2780: "\u7479",
     2990: "\u6d67",
@@ -50,7 +53,7 @@ BIG5_ADDITIONS: dict[int, str] = {
     4279: "\u9104",
     4282: "\u9df0",
     4294: "\u83cf",
-    4330: "\u5c10\u79e3",
+    4329: "\u5c10\u79e3",
     4349: "\u5a67",
     4419: "\u8f0b",
     4422: "\u7b51",
@@ -67,7 +70,7 @@ BIG5_ADDITIONS: dict[int, str] = {
     4982: "\u7468",
     4992: "\u7162",
     4997: "\u7250",
-    5465: (
+    5432: (
         "\u2400\u2401\u2402\u2403\u2404\u2405\u2406\u2407\u2408\u2409\u240a\u240b\u240c\u240d"
         "\u240e\u240f\u2410\u2411\u2412\u2413\u2414\u2415\u2416\u2417\u2418\u2419\u241a\u241b"
         "\u241c\u241d\u241e\u241f\u2421\u20ac"
@@ -76,7 +79,7 @@ BIG5_ADDITIONS: dict[int, str] = {
     10946: "\u65e0",
     10948: "\u7676",
     10950: "\u96b6",
-    10958: "\u3003\u4edd",
+    10957: "\u3003\u4edd",
     19028: "\u5029",
     19035: "\u507d",
     19088: "\u5305",
@@ -91,7 +94,7 @@ BIG5_ADDITIONS: dict[int, str] = {
     19398: "\u6490",
     19439: "\u6674",
     19454: "\u675e",
-    19554: "\u6c9c\u6e1d",
+    19553: "\u6c9c\u6e1d",
     19557: "\u6e2f",
     19611: "\u716e",
     19643: "\u732a",
