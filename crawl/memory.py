@@ -4,10 +4,13 @@ anything durable.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from crawl.ports import FetchResult, OriginState, RobotsRecord
+
+_HOST_OF = re.compile(r"^\w+://|:\d+$")
 
 
 class MemorySink:
@@ -59,7 +62,7 @@ class MemoryOrigins:
         self.robots.update((record.origin, record) for record in records)
 
     def suppressed(self, origins: Sequence[str]) -> set[str]:
-        return {o for o in origins if o in self.denied or o.split("://", 1)[-1].rsplit(":", 1)[0] in self.denied}
+        return {o for o in origins if o in self.denied or _HOST_OF.sub("", o) in self.denied}
 
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
         slot = max(at, self.foreign.get(origin, at))

@@ -31,8 +31,8 @@ class Target:
 
     @property
     def origin(self) -> str:
-        """`scheme://host:port`, the unit of politeness and of robots.txt; the port is always written."""
-        return f"{self.scheme}://{self.host}:{self.port}"
+        """`scheme://host[:port]`, the unit of politeness and of robots.txt; spelled as by `transforms.urls.origin_of`."""
+        return f"{self.scheme}://{self.host_header}"
 
     @property
     def host_header(self) -> str:

@@ -269,5 +269,5 @@ def test_conditional_requests_over_the_wire(hostile: HostileServer) -> None:
     assert sink.by_key[0].outcome is Outcome.NOT_MODIFIED
     assert (sink.by_key[0].content_hash, sink.by_key[0].http_status) == (digest, 304)
     assert (sink.by_key[1].outcome, sink.by_key[1].content_hash) == (Outcome.FETCHED, digest)
-    state = origins.states["http://etag.example.test:80"]
+    state = origins.states["http://etag.example.test"]
     assert (state.validators_sent, state.validators_lied) == (2, 1)

@@ -204,7 +204,7 @@ def test_test_hosts_must_be_loopback(value: str) -> None:
 def test_the_request_target_keeps_an_empty_query_and_drops_the_fragment() -> None:
     gate, _ = gate_of()
     assert gate.inspect("http://EXAMPLE.com/a/../b?#x").path == "/b?"
-    assert gate.inspect("https://example.com:443/").origin == "https://example.com:443"
+    assert gate.inspect("https://example.com:443/").origin == "https://example.com"
     assert gate.inspect("http://example.com:8080/").host_header == "example.com:8080"
 
 

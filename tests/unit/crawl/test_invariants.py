@@ -63,7 +63,8 @@ def test_invariant_02_request_starts_of_an_origin_keep_the_gap_whatever_the_work
 
 
 def test_invariant_03_a_commit_with_a_stale_fence_changes_nothing() -> None:
-    """The crawler's half: after a refusal it commits no more. The store's half: tests/service/ledger."""
+    """The crawler's half: after a refusal it commits no more. The store's half:
+    tests/service/ledger/test_leases.py::test_fences_hold_whatever_happens."""
     engine.test_what_the_sink_raises_ends_the_crawl_and_nothing_is_committed_after_it()
 
 
@@ -81,7 +82,8 @@ def test_invariant_04_every_entry_is_in_one_state_and_moves_along_listed_transit
 
 
 def test_invariant_06_normalisation_merges_nothing_that_can_be_told_apart() -> None:
-    """Invariant 5 (first seen is decided by the unique key alone) is the ledger's: tests/service/ledger."""
+    """Invariant 5 (first seen is decided by the unique key alone) is the ledger's:
+    tests/service/ledger/test_constraints.py::test_the_ledger_refuses."""
     base = "https://news-a.example.test"
     assert identify("HTTPS://News-A.EXAMPLE.test:443/a/b/../chip-supply#top").identity == f"{base}/a/chip-supply"
     for one, other in [
@@ -126,7 +128,8 @@ def test_invariant_08_no_url_is_ever_discarded_on_a_maybe() -> None:
 
 
 def test_invariant_10_the_owner_of_an_origin_is_one_and_a_stale_one_is_refused() -> None:
-    """Tokens 41 and 42 meet in tests/service/ledger; invariant 9 (outbox row if and only if its state row) too. Here: a
+    """Tokens 41 and 42 meet in tests/service/ledger/test_origins.py::test_a_stale_owner_saves_nothing; invariant 9 (an
+    outbox row if and only if its state row) in test_crash.py::test_write_back_is_whole_or_not_at_all there. Here: a
     frontier grants an origin's slot to one taker only."""
     frontier: Frontier[str] = Frontier(gap_s=5.0)
     for name in ("U-104", "U-105"):

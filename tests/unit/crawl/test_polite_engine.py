@@ -85,7 +85,7 @@ def test_ten_thousand_origins_within_five_percent_of_the_lower_bound() -> None:
     pages[777] = 60  # one giant host sets the bound
     urls = [f"http://h{host}.test/p{n}" for host, count in pages.items() for n in range(count)]
     tasks = [FetchTask(key, url) for key, url in enumerate(urls)]
-    known = {f"http://h{host}.test:80": host for host in pages}
+    known = {f"http://h{host}.test": host for host in pages}
     origins = MemoryOrigins()
     origins.save_robots(
         [
@@ -104,7 +104,7 @@ def test_ten_thousand_origins_within_five_percent_of_the_lower_bound() -> None:
 def test_more_in_flight_at_one_origin_still_keeps_the_gap() -> None:
     web = MemoryWeb(latency_s=5.0, connect_s=0.7)
     origins = MemoryOrigins()
-    origins.save([OriginState("http://a.test:80", max_in_flight=4, min_gap_s=2.0)])
+    origins.save([OriginState("http://a.test", max_in_flight=4, min_gap_s=2.0)])
     run(tasks_of(*[f"http://a.test/{n}" for n in range(8)]), web, origins=origins)
     assert web.closest() >= 2.0 - 1e-9
     assert web.most_in_flight > 1
@@ -132,7 +132,7 @@ def test_retry_after_backs_off_the_whole_origin_and_is_honoured() -> None:
     assert later
     assert min(later) >= told + 40
     assert summary.retries == 1
-    assert origins.states["http://a.test:80"].consecutive_errors == 0
+    assert origins.states["http://a.test"].consecutive_errors == 0
 
 
 def test_retries_never_exceed_the_attempt_cap() -> None:
@@ -154,7 +154,7 @@ def test_a_long_retry_after_defers_the_origin_and_the_next_window_keeps_to_it() 
     assert [sink.by_key[n].reason for n in range(3)] == [Reason.HTTP_429, Reason.ORIGIN_BACKOFF, Reason.ORIGIN_BACKOFF]
     assert {r.outcome for r in sink.results} == {Outcome.DEFERRED}
     assert sink.by_key[0].retry_after_s == 7200
-    until = origins.states["http://a.test:80"].backoff_until
+    until = origins.states["http://a.test"].backoff_until
     assert until is not None
     assert timedelta(seconds=7200) <= until - NOW <= timedelta(seconds=7200 * 1.06)
     again = MemoryWeb(answer)
@@ -209,14 +209,14 @@ def test_a_foreign_hop_takes_its_slot_from_the_ledger() -> None:
         return page(302, b"", location="http://foreign.test/x") if "a.test" in url and "robots" not in url else page()
 
     origins = MemoryOrigins()
-    origins.foreign["http://foreign.test:80"] = NOW + timedelta(seconds=25)
+    origins.foreign["http://foreign.test"] = NOW + timedelta(seconds=25)
     web = MemoryWeb(answer)
     _, sink, _ = run(tasks_of("http://a.test/1"), web, origins=origins)
     assert sink.by_key[0].final_url == "http://foreign.test/x"
     first_foreign = min(at for at, url in web.log if "foreign" in url)
     hop = next(at for at, url in web.log if url == "http://a.test/1") + 0.2
     assert first_foreign >= hop + 25 - 1e-6
-    assert origins.foreign["http://foreign.test:80"] > NOW + timedelta(seconds=25)
+    assert origins.foreign["http://foreign.test"] > NOW + timedelta(seconds=25)
 
 
 def test_robots_that_change_while_a_page_is_queued_are_obeyed() -> None:
@@ -261,7 +261,7 @@ def test_robots_denied_between_the_verdict_and_the_request_sends_nothing() -> No
 
         async def exchange(self, admission, request, before_send) -> Response:  # type: ignore[no-untyped-def]
             if admission.target.path != "/robots.txt":
-                self.crawl._robots.answered("http://a.test:80", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
+                self.crawl._robots.answered("http://a.test", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
             return await super().exchange(admission, request, before_send)
 
     web = SlowConnect()
@@ -342,7 +342,7 @@ def test_a_304_whose_snapshot_has_gone_is_asked_once_more_without_validators() -
     _, sink, origins = run([FetchTask(0, url, prior=prior(url))], web, snapshots=Vanishing(["k"]))
     assert web.conditional == [True, False]
     assert sink.by_key[0].outcome is Outcome.FETCHED
-    assert origins.states["http://a.test:80"].validators_lied == 1
+    assert origins.states["http://a.test"].validators_lied == 1
 
 
 def test_an_origin_whose_validators_lie_is_not_sent_any_more() -> None:
@@ -351,7 +351,7 @@ def test_an_origin_whose_validators_lie_is_not_sent_any_more() -> None:
     tasks = [FetchTask(n, url, prior=prior(url)) for n, url in enumerate(urls)]
     _, _, origins = run(tasks, web, snapshots=MemorySnapshots(["k"]))
     assert web.conditional == [True] * 5 + [False] * 7
-    state = origins.states["http://a.test:80"]
+    state = origins.states["http://a.test"]
     assert (state.validators_sent, state.validators_lied) == (5, 5)
 
 
@@ -368,7 +368,7 @@ def test_stop_commits_what_is_complete_and_leaves_the_rest() -> None:
     assert summary.stopped == "test"
     assert sorted(sink.by_key) == [0, 1, 2, 3, 4]
     assert summary.unfinished == 45
-    assert origins.states["http://a.test:80"].next_eligible_at is not None
+    assert origins.states["http://a.test"].next_eligible_at is not None
     done = set(sink.by_key)
     rest = [task for task in tasks_of(*[f"http://a.test/{n}" for n in range(50)]) if task.key not in done]
     web = MemoryWeb()
