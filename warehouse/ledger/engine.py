@@ -140,6 +140,12 @@ class Transaction:
         self._staged.add(name)
         return table.num_rows
 
+    def derive(self, name: str, select: str, *, key: Sequence[str]) -> None:
+        """The answer of a SELECT as the session's temporary table `name`, without a way through Python."""
+        self.execute(f"DROP TEMPORARY TABLE IF EXISTS {name}")
+        self.execute(f"CREATE TEMPORARY TABLE {name} (PRIMARY KEY ({', '.join(key)})) {select}")
+        self._staged.add(name)
+
     def drop_staged(self) -> None:
         if self._staged:
             self.execute(f"DROP TEMPORARY TABLE IF EXISTS {', '.join(sorted(self._staged))}")

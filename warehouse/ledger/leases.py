@@ -93,7 +93,7 @@ def check_fence(tx: Transaction, lease: Lease, *, now: datetime | None = None) -
     if row is None or int(row[1]) != lease.fence or row[0] is None:
         who = "nobody" if row is None or row[0] is None else row[0]
         raise StaleFence(
-            f"{lease.name} is no longer owned by {lease.owner} (its fence {lease.fence}, now {row and row[1]} of {who}): "
+            f"{lease.name} is no longer owned by {lease.owner} (fence {lease.fence}, now {row and row[1]} of {who}): "
             "its results were not written"
         )
     if now is not None:
@@ -243,9 +243,3 @@ def _let_go(connection: Any) -> None:
             connection.close()
         except mysql.connector.Error:
             return
-
-
-__all__ = [
-    "MAX_ATTEMPTS", "QUEUES", "Lease", "LeaseHeld", "StaleFence", "acquire_shard", "check_fence", "claim_queue", "extend",
-    "extend_queue", "recover_expired", "release", "return_queue",
-]  # fmt: skip

@@ -68,15 +68,22 @@ def stage_sql(
     insert = (
         f"INSERT INTO `{name}` ({', '.join(f'`{column.name}`' for column in columns)}) "  # noqa: S608 - names are checked
         f"SELECT {', '.join(column.select for column in columns)} FROM JSON_TABLE(%(rows)s, '$[*]' COLUMNS("
-        + ", ".join(f"c{number} {column.json} PATH '$.{column.name}'" for number, column in enumerate(columns))
+        + ", ".join(f"c{number} {column.json} PATH '$[{number}]'" for number, column in enumerate(columns))
         + ")) AS j"
     )
     insert = insert.format(*(f"j.c{number}" for number in range(len(columns))))
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
+    # A row is a JSON array: for wide tables the server reads it several times faster than an object.
+    row = pl.concat_str(pl.lit("["), pl.concat_str([_json(column) for column in columns], separator=","), pl.lit("]"))
     for start in range(0, frame.height, CHUNK):
-        chunk = frame.slice(start, CHUNK).select(column.expression for column in columns)
-        yield insert, {"rows": chunk.write_json()}
+        encoded = frame.slice(start, CHUNK).select(row.alias("row"))["row"].str.join(",").item()
+        yield insert, {"rows": f"[{encoded}]"}
+
+
+def _json(column: _Column) -> pl.Expr:
+    """The column's values as JSON texts, null included: those of `{"v":<value>}`."""
+    return pl.struct(column.expression.alias("v")).struct.json_encode().str.slice(5).str.head(-1)
 
 
 class _Column:

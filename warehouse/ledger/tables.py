@@ -26,7 +26,7 @@ EDGES = Dataset(
         column("project_id", KEY, "projects.id"),
         column("source_url_id", U64, "urls.id of the source page"),
         column("target_url_id", U64, "urls.id of the target page"),
-        column("any_target", BOOL, "the file named only the source: any link that a target rule accepts stands for the edge"),
+        column("any_target", BOOL, "the file named only the source: any link that a target rule accepts counts"),
     ]),
 )  # fmt: skip
 
@@ -35,7 +35,7 @@ REGISTERED_EDGES = Dataset(
     "What `register_edges` answers: one row per input row, in order.",
     pa.schema([
         column("backlink_id", U64, "backlinks.id"),
-        column("is_new", BOOL, "the edge was not known before this call; of equal rows in one call only the first is new"),
+        column("is_new", BOOL, "not known before this call; of equal rows in one call the first is new"),
     ]),
 )  # fmt: skip
 
@@ -97,7 +97,7 @@ SCHEDULE = Dataset(
     pa.schema([
         column("backlink_id", U64, "backlinks.id"),
         column("next_check_at", TIME, "not before"),
-        column("confirm_not_before", TIME, "a first miss waits for confirmation, not before this; else null", null=True),
+        column("confirm_not_before", TIME, "a first miss waits for confirmation until then; else null", null=True),
     ]),
 )  # fmt: skip
 

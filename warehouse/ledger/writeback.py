@@ -106,7 +106,6 @@ def _by_edge(
 @dataclass(frozen=True)
 class _Part:
     rows: pa.Table
-    latest: pa.Table
     schedule: pa.Table
     matches: pa.Table
     occurrences: pa.Table
@@ -134,7 +133,7 @@ _TYPES = {
 
 def _apply(tx: Transaction, part: _Part, now: datetime) -> dict[str, int]:
     tx.stage("stage_rows", part.rows, key=["observation_id"], index=["backlink_id"], types=_TYPES)
-    tx.stage("stage_latest", part.latest, key=["backlink_id"], types=_TYPES)
+    tx.derive("stage_latest", query("writeback/latest"), key=["backlink_id"])
     tx.stage("stage_schedule", part.schedule, key=["backlink_id"])
     tx.stage("stage_matches", part.matches, key=["backlink_id", "project_target_id"])
     tx.stage("stage_occurrences", part.occurrences, key=["backlink_id", "occurrence_key"], types=_TYPES)
@@ -201,6 +200,7 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
             my_alerts = pl.concat([my_alerts, alerts.filter(pl.col("backlink_id").is_null())])
         if mine.is_empty() and my_alerts.is_empty():
             continue
+        mine = mine.with_columns(is_latest=pl.col("observation_id").is_in(latest["observation_id"].implode()))
         matches = latest.filter("has_observation").select(
             "backlink_id", pl.col("target_rule_ids").alias("project_target_id")
         )
@@ -212,11 +212,6 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
         )
         yield _Part(
             rows=_arrow(mine.drop("target_rule_ids")),
-            latest=_arrow(
-                latest.drop("target_rule_ids", "is_newer", "is_current", "old_event", "old_state").with_columns(
-                    is_fresh=pl.lit(False)
-                )
-            ),
             schedule=_arrow(schedule.join(ids, on="backlink_id", how="semi")),
             matches=_arrow(matches.explode("project_target_id").drop_nulls().unique()),
             occurrences=_arrow(

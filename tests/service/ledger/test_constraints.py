@@ -301,3 +301,14 @@ def test_deleting_a_project_leaves_others_alone(ledger: Ledger, both: tuple[data
     claim = claims.claim_due(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test")
     assert gone.project.id not in claim.expected["project_id"].to_pylist()
     assert set(gone.source_ids) <= set(claim.due["source_url_id"].to_pylist()), "the other project still wants them"
+
+
+def test_a_project_with_alerts_can_be_deleted_by_hand_too(
+    ledger: Ledger, scene: data.Scene, ids: dict[str, Any]
+) -> None:
+    """The published schema refused it: its alert rules could not go while an alert event named them."""
+    with ledger.transaction() as tx:
+        assert tx.execute("DELETE FROM projects WHERE id = %(project)s", ids) == 1
+        assert tx.row("SELECT COUNT(*) FROM alert_events WHERE project_id = %(project)s", ids) == (0,)
+        left = tx.row("SELECT COUNT(*) FROM alert_deliveries WHERE alert_event_id = %(event)s", ids)
+        assert left == (0,)
