@@ -36,19 +36,20 @@
 {% endmacro %}
 
 {# The properties whose changes are events of their own, with the value that is compared. `known` says when the evidence
-   knows the value at all: an unchecked target, an unread robots rule or an unrecognised placement is no change. #}
+   knows the value at all: an unchecked target, an unread robots rule or an unrecognised placement is no change.
+   Values are never NULL: they are hashed, and the hash of a NULL is NULL, or depends on what lies beneath it. #}
 {% macro properties() %}
     {{ return([
-        {'name': 'rel', 'value': '(rel_nofollow, rel_ugc, rel_sponsored, toString(follow))', 'known': 'true'},
+        {'name': 'rel', 'value': '(rel_nofollow, rel_ugc, rel_sponsored, ifNull(toString(follow), \'\'))', 'known': 'true'},
         {'name': 'anchor', 'value': "(is_image_link, ifNull(anchor_text, ''))", 'known': 'true'},
-        {'name': 'placement', 'value': 'toString(placement)', 'known': "ifNull(placement, 'unknown') != 'unknown'"},
+        {'name': 'placement', 'value': "ifNull(toString(placement), '')", 'known': "ifNull(placement, 'unknown') != 'unknown'"},
         {'name': 'redirect', 'value': '(is_redirected, source_is_redirected)', 'known': 'true'},
-        {'name': 'source_indexability', 'value': 'source_robots_indexable', 'known': 'source_robots_indexable is not null'},
+        {'name': 'source_indexability', 'value': 'ifNull(source_robots_indexable, false)', 'known': 'source_robots_indexable is not null'},
         {'name': 'source_canonical', 'known': 'true',
          'value': "if(ifNull(source_canonical_url, '') in (source_url, ifNull(source_final_url, '')), '', "
                   "ifNull(source_canonical_url, ''))"},
         {'name': 'target_health', 'value': 'toString(target_fetch_health)', 'known': "target_fetch_health != 'unknown'"},
-        {'name': 'target_indexability', 'value': 'target_robots_indexable', 'known': 'target_robots_indexable is not null'},
+        {'name': 'target_indexability', 'value': 'ifNull(target_robots_indexable, false)', 'known': 'target_robots_indexable is not null'},
         {'name': 'target_redirect', 'known': "target_fetch_health = 'ok'",
          'value': "if(target_is_redirected, ifNull(target_final_url, 'redirected'), '')"},
     ]) }}

@@ -1,11 +1,16 @@
 {# What edge_history and edge_current share. #}
 
-{# A hash of everything the fold says of a row: equal means that folding again changed nothing. #}
+{# A hash of what the fold says of a row: equal means that folding again changed nothing. What the row holds besides follows
+   from these: its own evidence from (observation_id, ingest_version), the link as last found from state_version, which
+   rises with every correction up to here. Nothing in it may be NULL: the hash of a NULL depends on what lies beneath it. #}
 {% macro row_hash() -%}
-    cityHash64(tuple(  -- a tuple, because the hash of an argument that is NULL is NULL
-        {{ (observation_columns() + state_columns()) | reject('equalto', 'known_properties') | join(', ') }},
-        event, changes, known_properties, seen_link_url, seen_anchor_text
-    ))
+    cityHash64(
+        observation_id, ingest_version, observed_at, state, event, changes, misses, ever_live, state_version,
+        known_properties
+        {%- for at in ['first_miss_at', 'first_live_at', 'last_live_at', 'lost_at'] %},
+        ifNull(toUnixTimestamp64Micro({{ at }}), 0)
+        {%- endfor %}
+    )
 {%- endmacro %}
 
 {# The last row of each edge that edge_history has folded and edge_current does not hold yet. A fold writes an edge through

@@ -1,8 +1,9 @@
 """What a window costs when there are millions of edges: `python -m tests.bench.fold_bench --edges 2000000 --weeks 4`.
 
 Each edge is observed once a week, its hour by hash, so a window of one hour holds edges/168 observations (12,000 of 2
-million). Starts a private ClickHouse front in a temporary folder and removes it. Measured: the full fold, the next window,
-the same window again, a corrected window of a week ago (late: its edges have later rows), and the reads of the write-back.
+million). Starts a private ClickHouse front in a temporary folder and removes it. Measured: the full fold, the next
+window, the same window again, a corrected window of a week ago (late: its edges have later rows), and what the
+write-back reads.
 """
 
 from __future__ import annotations

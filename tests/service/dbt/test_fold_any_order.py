@@ -65,7 +65,7 @@ def test_any_order_gives_the_reference_fold(clickhouse_server: ClickHouseSetting
                     facts[edge, window] = random_row(dice, edge, window)
             mine = [row for (_, at), row in facts.items() if at == window]
             warehouse.load(*mine)
-            warehouse.fold(window, select="tag:fold" if step else None)  # the views once
+            warehouse.fold(window, select="tag:fold" if step else "+tag:fold")  # the view once
             follow(mysql, read_edge_states(client, hour(window)).to_pylist())
 
         stored = read_observations(client, observation_ids=[row["observation_id"] for row in facts.values()])
