@@ -31,7 +31,7 @@ class Target:
 
     @property
     def origin(self) -> str:
-        """`scheme://host[:port]`, the unit of politeness and of robots.txt; spelled as by `transforms.urls.origin_of`."""
+        """`scheme://host[:port]`, the unit of politeness and robots.txt; spelled as by `transforms.urls.origin_of`."""
         return f"{self.scheme}://{self.host_header}"
 
     @property
