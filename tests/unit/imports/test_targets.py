@@ -149,6 +149,7 @@ def test_import_and_matching_agree_on_what_a_target_covers(strict: bool) -> None
     urls = pl.DataFrame(pl.from_arrow(found)).unique("identity", maintain_order=True).with_row_index("url_id")
     parts = url_parts(urls.select(url="identity")).rename({"url": "identity"})
     parts = urls.select("url_id", "identity").join(parts, on="identity", maintain_order="left")
+    parts = parts.with_columns(host_id=pl.col("host").rank("dense"))
     project, wanted = b"p" * 16, urls.select(pl.lit(0, pl.UInt32).alias("pid"), "url_id")
     for written in WRITTEN:
         target = parse_target(written, is_strict=strict)
