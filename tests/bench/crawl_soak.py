@@ -3,9 +3,9 @@
     python -m tests.bench.crawl_soak [--seconds 1800] [--hosts 60] [--seed 1]
 
 Faults: resets, stalls, slow drips, half bodies, garbage, bombs, 500, 429 and 503 with Retry-After, redirects within
-and between hosts, lost DNS, a sink whose store is down, SIGTERM, and kill -9 of the crawling process, which is then started
-again with what has no result yet. Checked: nothing lost, nothing committed twice, nothing asked again after its commit,
-no gap violated as the server saw it, no file handles or memory growing. MySQL itself is the ledger's soak, not this one.
+and between hosts, lost DNS, a sink whose store is down, SIGTERM, and kill -9 of the crawling process, which is then
+started again with what has no result yet. Checked: nothing lost, nothing committed twice, nothing asked again after its
+commit, no gap violated as the server saw it, no file handles or memory growing. MySQL itself is the ledger's soak.
 """
 
 from __future__ import annotations
