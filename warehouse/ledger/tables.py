@@ -153,3 +153,15 @@ RECENT_ALERTS = Dataset(
         column("occurred_at", TIME, "when"),
     ]),
 )  # fmt: skip
+
+ALERT_OUTBOX = Dataset(
+    "ledger_alert_outbox",
+    "Broker events of alerts, written with them (`transforms.alerts.raise_alerts`).",
+    pa.schema([
+        column("event_key", HASH, "SHA-256('alert:' deduplication key hex)"),
+        column("topic", STR, "topic"),
+        column("partition_key", STR, "what keeps its order"),
+        column("payload", STR, "JSON object"),
+        column("occurred_at", TIME, "when it happened"),
+    ]),
+)  # fmt: skip

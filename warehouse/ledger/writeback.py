@@ -9,6 +9,7 @@ outbox.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,10 +17,11 @@ from datetime import datetime, timedelta
 import polars as pl
 import pyarrow as pa
 
+from transforms.alerts.events import happened
 from transforms.schemas import EDGE_STATES, LINK_OBSERVATIONS, OCCURRENCES, Dataset
 from warehouse.ledger.engine import Ledger, Transaction
 from warehouse.ledger.sql import query, script
-from warehouse.ledger.tables import ALERT_DELIVERIES, ALERT_EVENTS, INTERVALS, RECENT_ALERTS, SCHEDULE
+from warehouse.ledger.tables import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_OUTBOX, INTERVALS, RECENT_ALERTS, SCHEDULE
 
 EDGES_PER_TRANSACTION = 2_000
 LONGEST_INTERVAL = timedelta(days=7)
@@ -43,6 +45,8 @@ class WritebackBatch:
     """`SCHEDULE` of the edges whose newest observation is among the states."""
     alert_events: pa.Table = field(default_factory=ALERT_EVENTS.empty)
     deliveries: pa.Table = field(default_factory=ALERT_DELIVERIES.empty)
+    outbox: pa.Table = field(default_factory=ALERT_OUTBOX.empty)
+    """`ALERT_OUTBOX` of the alert events; those of the states themselves are made here."""
 
 
 def apply_batch(
@@ -112,6 +116,8 @@ class _Part:
     pages: pa.Table
     alerts: pa.Table
     deliveries: pa.Table
+    outbox: pa.Table
+    held: pa.Table
 
 
 _COUNTED = {
@@ -151,6 +157,8 @@ def _apply(tx: Transaction, part: _Part, now: datetime) -> dict[str, int]:
         index=["deduplication_key"],
         types={"channel": "VARCHAR(16)", "destination": "VARCHAR(512)"},
     )
+    tx.stage("stage_outbox", part.outbox, key=["event_key"], types={"topic": "VARCHAR(128)"})
+    tx.stage("stage_held", part.held, key=["observation_id", "event_type"], types={"event_type": "VARCHAR(64)"})
     counts = dict.fromkeys(_COUNTED.values(), 0)
     params = {"now": now, "longest_s": int(LONGEST_INTERVAL.total_seconds())}
     for statement in script("writeback/apply"):
@@ -190,6 +198,12 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
     schedule = _frame(SCHEDULE.conform(batch.schedule)).unique("backlink_id", keep="last")
     alerts = _frame(ALERT_EVENTS.conform(batch.alert_events)).unique("deduplication_key", keep="last")
     deliveries = _frame(ALERT_DELIVERIES.conform(batch.deliveries)).unique()
+    outbox = _frame(ALERT_OUTBOX.conform(batch.outbox)).unique("event_key", keep="last")
+    by_event = {hashlib.sha256(f"alert:{key.hex()}".encode()).digest(): key for key in alerts["deduplication_key"]}
+    outbox = outbox.with_columns(
+        deduplication_key=pl.Series([by_event.get(key) for key in outbox["event_key"]], dtype=pl.Binary)
+    )
+    held = happened(states, _frame(batch.observations)).select("observation_id", "event_type", "backlink_id").unique()
     keys = states["backlink_id"].unique().sort()
     for start in range(0, max(keys.len(), 1), edges):
         ids = pl.DataFrame({"backlink_id": keys.slice(start, edges)}, schema={"backlink_id": pl.UInt64})
@@ -222,12 +236,14 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
             pages=_arrow(pages),
             alerts=_arrow(my_alerts),
             deliveries=_arrow(deliveries.join(my_alerts, on="deduplication_key", how="semi")),
+            outbox=_arrow(outbox.join(my_alerts, on="deduplication_key", how="semi")),
+            held=_arrow(held.join(ids, on="backlink_id", how="semi").drop("backlink_id")),
         )
 
 
 _BINARY = {
     "idempotency_key": 32, "tenant_id": 16, "project_id": 16, "crawl_run_id": 16, "content_hash": 32, "manifest_id": 16,
-    "project_target_id": 16, "occurrence_key": 32, "deduplication_key": 32, "alert_rule_id": 16, "run_id": 16,
+    "project_target_id": 16, "occurrence_key": 32, "deduplication_key": 32, "alert_rule_id": 16, "run_id": 16, "event_key": 32,
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Rows that ledger tests start from: projects with edges, and results of the stages. Here: builders. Not here: tests."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import hashlib

@@ -1,9 +1,11 @@
 """Claims: nothing twice, nobody waits, quotas and shares, what a claim brings along."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -67,10 +69,10 @@ def test_shards_share_the_hosts_and_no_domain_is_in_two(ledger: Ledger) -> None:
     scene = data.scene(ledger, sources=40)
     parts = [claim(ledger, shard=shard, shards=4) for shard in range(4)]
     found = [mine(part, scene) for part in parts]
-    assert sorted(sum(found, [])) == scene.backlink_ids
+    assert sorted(chain.from_iterable(found)) == scene.backlink_ids
     for shard, part in enumerate(parts):
         assert {shard_of_domain(row["registrable_domain"], 4) for row in part.due.to_pylist()} <= {shard}
-    assert sorted(sum((buckets_of_shard(shard, 4) for shard in range(4)), [])) == list(range(256))
+    assert sorted(chain.from_iterable(buckets_of_shard(shard, 4) for shard in range(4))) == list(range(256))
 
 
 def test_a_source_is_one_job_whoever_asks_and_all_its_edges_come_along(ledger: Ledger) -> None:

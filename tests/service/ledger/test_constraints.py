@@ -1,10 +1,10 @@
 """Each constraint that carries a promise, and an attempt to break it on the real server."""
 
+# ruff: noqa: E501, ISC004
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -272,12 +272,12 @@ def test_buckets_are_those_of_the_windows(ledger: Ledger) -> None:
 
 
 @pytest.fixture
-def both(ledger: Ledger) -> Iterator[tuple[data.Scene, data.Scene]]:
+def both(ledger: Ledger) -> tuple[data.Scene, data.Scene]:
     """Two projects that watch the same pages."""
     first = data.scene(ledger, sources=2)
     second = data.scene(ledger, sources=1)
     data.register(second, list(zip(first.source_ids, first.target_ids, strict=True)))
-    yield first, second
+    return first, second
 
 
 def test_deleting_a_project_leaves_others_alone(ledger: Ledger, both: tuple[data.Scene, data.Scene]) -> None:

@@ -1,5 +1,6 @@
 """Killed in the middle: the server drops our connection between any two statements, and nothing is left half-written."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

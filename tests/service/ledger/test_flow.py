@@ -1,5 +1,6 @@
 """One window through the ledger: claim, fetch, parse, targets, write-back, next window; then what people are shown."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,10 @@
 """Write-back: one transaction, idempotent, never backwards, corrections replace what was wrong."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from tests.service.ledger import data
 from tests.service.ledger.data import NOW, WINDOW
 from warehouse.ledger import Ledger, LedgerConstraint, claims, projects
+from warehouse.ledger.tables import ALERT_OUTBOX
 from warehouse.ledger.writeback import apply_batch, read_intervals, recent_alerts
 
 pytestmark = pytest.mark.service
@@ -197,7 +201,7 @@ def test_a_correction_retracts_the_alert_and_tells_the_outbox(
 def test_an_old_observation_without_its_row_gets_its_state_only(
     ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
 ) -> None:
-    scene, edges = claimed
+    _scene, edges = claimed
     first = data.observation_row(edges[0], version=1)
     apply_batch(ledger, data.batch([data.state_row(first, "live", event="new")], [first]), now=NOW)
     refolded = data.state_row(first, "live", state_version=7)  # an earlier window turned out to hold the first find
@@ -236,7 +240,7 @@ def test_lost_without_complete_evidence_is_refused_and_nothing_is_written(
 def test_an_edge_that_was_lost_may_be_checked_without_evidence(
     ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
 ) -> None:
-    scene, edges = claimed
+    _scene, edges = claimed
     blocked = data.observation_row(edges[0], evidence="none")
     lost_before = data.state_row(blocked, "lost", lost_at=NOW - timedelta(days=3))
     assert apply_batch(ledger, data.batch([lost_before], [blocked]), now=NOW)["edges"] == 1
@@ -313,3 +317,62 @@ def test_lookups_for_policy_and_cooldown(ledger: Ledger, claimed: tuple[data.Sce
     intervals = {row["backlink_id"]: row for row in read_intervals(ledger, ids).to_pylist()}
     assert intervals[edges[0]["backlink_id"]]["misses"] == 2
     assert intervals[edges[0]["backlink_id"]]["recrawl_interval_seconds"] == 86400
+
+
+def test_a_correction_of_other_things_keeps_the_alert(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
+    """A newer version of an observation that still holds the event retracts nothing, also when no rule asks any more."""
+    scene, edges = claimed
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="m",
+        event_types=["*"],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
+    )
+    first = data.observation_row(edges[0], version=1, rel_nofollow=True)
+    state = data.state_row(first, "live", changes=["rel", "source_indexability"])
+    kept = [
+        data.alert_row(state, rule, name)
+        for name in ("backlink.rel_changed", "source.indexable", "source.canonical_changed")
+    ]
+    apply_batch(ledger, data.batch([state], [first], alerts=kept), now=NOW)
+
+    better = data.observation_row(edges[0], version=2, rel_nofollow=True, anchor_text="our best friends")
+    newer = data.state_row(better, "live", changes=["rel", "source_indexability"])
+    assert apply_batch(ledger, data.batch([newer], [better]), now=NOW)["retracted"] == 1
+    standing = rows(
+        ledger,
+        "SELECT event_type, retracted_at IS NULL FROM alert_events WHERE project_id = %(p)s ORDER BY 1",
+        p=scene.project.id,
+    )
+    assert standing == [("backlink.rel_changed", 1), ("source.canonical_changed", 0), ("source.indexable", 1)]
+
+
+def test_broker_events_of_alerts_are_written_with_them(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
+) -> None:
+    scene, edges = claimed
+    rule = projects.add_alert_rule(
+        ledger,
+        scene.project.id,
+        name="o",
+        event_types=["*"],
+        channels=[{"channel": "email", "destination": "a@b.c"}],
+        now=NOW,
+    )
+    seen = data.observation_row(edges[0])
+    state = data.state_row(seen, "live", event="new")
+    alert = data.alert_row(state, rule, "backlink.new")
+    event = {
+        "event_key": hashlib.sha256(f"alert:{alert['deduplication_key'].hex()}".encode()).digest(),
+        "topic": "alert-events",
+        "partition_key": scene.project.id.hex(),
+        "payload": "{}",
+        "occurred_at": NOW,
+    }
+    batch = replace(data.batch([state], [seen], alerts=[alert]), outbox=ALERT_OUTBOX.table([event]))
+    assert apply_batch(ledger, batch, now=NOW)["outbox"] == 2, "the alert's, and the edge's own"
+    assert apply_batch(ledger, batch, now=NOW)["outbox"] == 0

@@ -153,12 +153,13 @@ ON DUPLICATE KEY UPDATE
 
 UPDATE alert_events AS e
 JOIN stage_rows AS s ON s.observation_id = e.observation_id
-LEFT JOIN stage_alerts AS a ON a.deduplication_key = e.deduplication_key
+LEFT JOIN stage_held AS h ON h.observation_id = e.observation_id AND h.event_type = e.event_type
 SET e.retracted_at = %(now)s,
     e.aggregate_delivery_status = IF(e.aggregate_delivery_status = 'pending', 'cancelled', e.aggregate_delivery_status)
-WHERE s.is_newer = 1 AND s.old_event IS NOT NULL AND a.deduplication_key IS NULL AND e.retracted_at IS NULL
-  AND NOT (s.event <> 'none' AND LOCATE(s.event, e.event_type) > 0)
-  AND NOT EXISTS (SELECT 1 FROM JSON_TABLE(s.changes, '$[*]' COLUMNS (name VARCHAR(64) PATH '$')) AS c WHERE LOCATE(c.name, e.event_type) > 0);
+WHERE s.is_newer = 1 AND s.old_event IS NOT NULL AND e.retracted_at IS NULL AND h.observation_id IS NULL
+  -- without its observation only the transition is known
+  AND (s.has_observation = 1 OR (e.event_type IN ('backlink.new', 'backlink.lost', 'backlink.recovered')
+                                 AND e.event_type <> CONCAT('backlink.', s.event)));
 
 UPDATE alert_deliveries AS d
 JOIN alert_events AS e ON e.id = d.alert_event_id
@@ -221,6 +222,16 @@ SELECT * FROM (
     AND IF(s.old_state IS NULL, s.has_observation = 1 AND (s.event <> 'none' OR JSON_LENGTH(s.changes) > 0),
            s.old_event <> s.event OR s.old_state <> s.state)
   ORDER BY event_key) AS new
+ON DUPLICATE KEY UPDATE id = transactional_outbox.id;
+
+INSERT INTO transactional_outbox (id, event_key, topic, partition_key, payload, available_at)
+SELECT * FROM (
+  SELECT UNHEX(CONCAT(LPAD(HEX(FLOOR(UNIX_TIMESTAMP(o.occurred_at) * 1000)), 12, '0'), '7', SUBSTR(HEX(o.event_key), 1, 3),
+                      '8', SUBSTR(HEX(o.event_key), 4, 15))) AS id,
+         o.event_key, o.topic, o.partition_key, o.payload, %(now)s AS available_at
+  FROM stage_outbox AS o
+  JOIN alert_events AS e ON e.deduplication_key = o.deduplication_key AND e.retracted_at IS NULL
+  ORDER BY o.event_key) AS new
 ON DUPLICATE KEY UPDATE id = transactional_outbox.id;
 
 -- The consumers of the window are done; their runs count each of them once. ----------------------------------------------------------
