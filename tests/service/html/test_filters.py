@@ -1,0 +1,125 @@
+"""`backlinks url` and `backlinks parse` as people and programs call them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+COMMAND = [sys.executable, "-c", "from orchestration.cli import main; main()"]
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], input=stdin, capture_output=True, text=True, cwd=cwd, timeout=120, check=False,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin", "COLUMNS": "200"},
+    )  # fmt: skip
+
+
+def lines(result: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_url_filter(tmp_path: Path) -> None:
+    requests = [
+        '{"url": "HTTP://A.example:80/%7eb#c"}',
+        "no json",
+        '{"url": "x", "base": "https://b.example/d/"}',
+        "[]",
+        '{"url": 5}',
+        '{"url": "mailto:a"}',
+    ]
+    answers = lines(run("url", "--jsonl", "-", cwd=tmp_path, stdin="\n".join(requests)))
+    assert len(answers) == 6
+    assert {
+        name: answers[0][name]
+        for name in ("url", "resolved", "identity", "reason", "host", "registrable_domain", "rules")
+    } == {
+        "url": "HTTP://A.example:80/%7eb#c",
+        "resolved": "http://a.example/%7eb#c",
+        "identity": "http://a.example/~b",
+        "reason": None,
+        "host": "a.example",
+        "registrable_domain": "a.example",
+        "rules": [
+            "scheme_lowercased",
+            "host_lowercased",
+            "default_port_removed",
+            "unreserved_decoded",
+            "fragment_removed",
+        ],
+    }
+    assert answers[2]["resolved"] == "https://b.example/d/x"
+    assert "error" in answers[1]
+    assert "error" in answers[3]
+    assert "error" in answers[4]
+    assert (answers[5]["identity"], answers[5]["reason"], answers[5]["resolved"]) == (None, "scheme_mailto", "mailto:a")
+
+
+def test_parse_filter(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(
+        b"<meta charset=utf-8><title>T</title><a href=/x rel=nofollow>one</a><a href=y>two</a>"
+    )
+    requests = [
+        {"html_path": "a.html", "url": "https://site.example/d/"},
+        {"html_path": "absent.html", "url": "https://site.example/"},
+        {"html_path": "a.html", "url": "relative"},
+        {
+            "html_path": "a.html",
+            "url": "https://site.example/",
+            "headers": {"X-Robots-Tag": ["noindex", "nofollow"], "Link": "</c>; rel=canonical"},
+        },
+        {"html_path": "a.html", "url": "https://site.example/", "headers": {"X": 1}},
+        {
+            "html_path": "a.html",
+            "url": "https://site.example/",
+            "headers": [["Content-Type", "text/html; charset=koi8-r"]],
+        },
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(request) + "\n" for request in requests))
+    answers = lines(run("parse", "--jsonl", "in.jsonl", cwd=tmp_path))
+    assert len(answers) == 6
+    page, links = answers[0]["page"], answers[0]["links"]
+    assert (page["title"], page["charset"], page["charset_method"], page["base_url"]) == (
+        "T",
+        "UTF-8",
+        "meta",
+        "https://site.example/d/",
+    )
+    assert [
+        (one["position"], one["kind"], one["resolved"], one["anchor_text"], one["rel"], one["follow"]) for one in links
+    ] == [
+        (0, "a", "https://site.example/x", "one", ["nofollow"], "nofollow_link"),
+        (1, "a", "https://site.example/d/y", "two", [], "follow"),
+    ]
+    assert ["error" in answer for answer in answers] == [False, True, True, False, True, False]
+    assert answers[3]["page"]["robots"] == ["noindex", "nofollow"]
+    assert answers[3]["page"]["canonicals"] == ["https://site.example/c"]
+    assert answers[3]["links"][1]["follow"] == "nofollow_header"
+    assert (answers[5]["page"]["charset"], answers[5]["page"]["charset_method"]) == ("KOI8-R", "header")
+
+
+def test_for_a_person(tmp_path: Path) -> None:
+    shown = run("url", "http://me.github.io/", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "me.github.io" in shown.stdout
+    assert run("url", "mailto:x", cwd=tmp_path).returncode == 3
+    table = run(
+        "parse",
+        "-",
+        "--url",
+        "https://site.example/",
+        "--header",
+        "X-Robots-Tag: none",
+        cwd=tmp_path,
+        stdin="<a href=x>anchor</a>",
+    )
+    assert table.returncode == 0, table.stderr
+    assert "nofollow_header" in table.stdout
+    missing = run("parse", "absent.html", "--url", "https://site.example/", cwd=tmp_path)
+    assert missing.returncode == 1
+    assert missing.stderr.strip() == "backlinks: absent.html cannot be read: No such file or directory."
