@@ -82,19 +82,18 @@ def iter_edge_states(client: Client, window: Window, *, batch_rows: int = BATCH_
     Sorted by project, edge and time. After dbt's run: a row for each observation of the window, and for each later one
     of the same edges that had to be folded again because of it.
     """
-    held: list[pa.Table] = []
-    rows = 0
+    held = EDGE_STATES.empty()
     for piece in _stream(client, "read edge states", _sql("edge_states"), EDGE_STATES.schema, _span(window)):
-        held.append(piece)
-        rows += piece.num_rows
-        if rows >= batch_rows:
-            table = pa.concat_tables(held)
-            cut = _start_of_last_edge(table)
-            if cut:
-                yield table.slice(0, cut)
-                held, rows = [table.slice(cut)], table.num_rows - cut
-    if rows:
-        yield pa.concat_tables(held)
+        held = pa.concat_tables([held, piece])
+        while held.num_rows > batch_rows:
+            # before the edge that the batch would end in; an edge longer than a batch is a batch of its own
+            cut = _start_of_last_edge(held.slice(0, batch_rows + 1)) or _end_of_first_edge(held)
+            if cut == held.num_rows:
+                break  # its end may be in the next piece
+            yield held.slice(0, cut)
+            held = held.slice(cut)
+    if held.num_rows:
+        yield held
 
 
 def read_edge_states(client: Client, window: Window) -> pa.Table:
@@ -133,7 +132,7 @@ def read_observations(
 def last_found_before(
     client: Client, backlink_ids: Sequence[int] | pa.Array | pa.ChunkedArray, at: datetime
 ) -> pa.Table:
-    """The newest `found` observation (`LINK_OBSERVATIONS`) of each edge before an instant; edges without one are absent."""
+    """The newest `found` observation (`LINK_OBSERVATIONS`) of each edge before an instant; without one it is absent."""
     pieces = [LINK_OBSERVATIONS.empty()]
     for ids in _id_lists(backlink_ids):
         sql = _sql("last_found").format(columns=_select_list(LINK_OBSERVATIONS), ids=ids)
@@ -205,8 +204,17 @@ def _id_lists(ids: Sequence[int] | pa.Array | pa.ChunkedArray) -> Iterator[str]:
 
 def _start_of_last_edge(table: pa.Table) -> int:
     """Index of the first row of the table's last edge."""
-    last = table.slice(table.num_rows - 1, 1)
-    same = pc.and_(
-        pc.equal(table["backlink_id"], last["backlink_id"][0]), pc.equal(table["project_id"], last["project_id"][0])
+    return int(pc.index(_of_same_edge(table, table.num_rows - 1), True).as_py())
+
+
+def _end_of_first_edge(table: pa.Table) -> int:
+    """Index of the first row that is not of the table's first edge; the number of rows when all are."""
+    at = int(pc.index(_of_same_edge(table, 0), False).as_py())
+    return table.num_rows if at < 0 else at
+
+
+def _of_same_edge(table: pa.Table, row: int) -> pa.ChunkedArray:
+    return pc.and_(
+        pc.equal(table["backlink_id"], table["backlink_id"][row]),
+        pc.equal(table["project_id"], table["project_id"][row]),
     )
-    return int(pc.index(same, True).as_py())

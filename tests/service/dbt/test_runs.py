@@ -148,6 +148,8 @@ def test_batches_never_split_an_edge(warehouse: Warehouse) -> None:
     assert all(set(table["backlink_id"].to_pylist()) for table in batches)
     owners = [set(table["backlink_id"].to_pylist()) for table in batches]
     assert sum(map(len, owners)) == 40
+    # an edge longer than a batch is a batch of its own
+    assert [table.num_rows for table in iter_edge_states(warehouse.client, window(1), batch_rows=1)] == [2] * 40
 
 
 def test_explain_and_project_edges(warehouse: Warehouse) -> None:
@@ -250,3 +252,28 @@ def test_no_secret_is_written_and_nothing_into_the_project(warehouse: Warehouse)
     assert written
     assert not [path for path in written if secret in path.read_bytes()]
     assert PASSWORD_VARIABLE.startswith("DBT_ENV_SECRET_")
+
+
+def test_the_notebook_runs_and_is_kept_without_outputs(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edge 1 is new at 10:05, lost at 12:05 and back at 14:05: two hours away; edge 2 is found nofollowed."""
+    warehouse.load(
+        *(observation(1, at, "missing") for at in (1, 2)), observation(1, 4),
+        observation(2, 1, rel_nofollow=True, follow="nofollow_link"),
+    )  # fmt: skip
+    run_dbt(warehouse.settings, (window(1).start, window(4).end), None, work=warehouse.work)
+    for name, value in {
+        "PORT": str(warehouse.settings.port),
+        "DATABASE": warehouse.settings.database,
+        "PASSWORD": warehouse.settings.password.get_secret_value(),
+    }.items():
+        monkeypatch.setenv(f"BACKLINKS_CLICKHOUSE__{name}", value)
+    path = Path(__file__).parents[3] / "notebooks" / "what_happened_to_our_links.ipynb"
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells)
+    names: dict[str, Any] = {}
+    exec("\n".join("".join(cell["source"]) for cell in cells), names)
+    assert names["summary"].select("edges", "live_backlinks", "lost_backlinks").rows() == [(2, 2, 0)]
+    assert names["losses"].select("source_url", "minutes_to_confirm").rows() == [("https://site1.example/post", 60)]
+    assert names["returns"].rows() == [("site1.example", 1, 2.0)]
+    assert sorted(names["followed"].rows()) == [("follow", 1, 1), ("nofollow_link", 1, 1)]
+    assert names["trust"]["decided_share"].to_list() == [1.0, 1.0, 1.0, 0.5]
