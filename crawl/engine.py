@@ -355,7 +355,7 @@ class Crawl:
             return
         if self._is_denied(visit, robots):
             return
-        request, conditional = self._request(visit, admission)
+        request, conditional = self._request(visit, admission, lambda: self._frontier.sent(grant, trio.current_time()))
         waited = 0.0
 
         async def before_send() -> None:
@@ -409,11 +409,11 @@ class Crawl:
         )
         return True
 
-    def _request(self, visit: Visit, admission: Admission) -> tuple[Request, bool]:
+    def _request(self, visit: Visit, admission: Admission, on_sent: Callable[[], None]) -> tuple[Request, bool]:
         headers: tuple[tuple[str, str], ...] = self._headers
         target = admission.target
         cookie = cookie_header(visit.cookies, target.host, target.path, target.scheme)
-        visit.seen.add((target.url, cookie))
+        visit.seen.append((target.url, cookie))
         if cookie:
             headers = (*headers, ("Cookie", cookie))
         prior = visit.task.prior
@@ -431,7 +431,7 @@ class Crawl:
                 headers = (*headers, ("If-None-Match", prior.etag))
             if prior.last_modified:
                 headers = (*headers, ("If-Modified-Since", prior.last_modified))
-        return Request(headers, self._limits, self._page_cap), conditional
+        return Request(headers, self._limits, self._page_cap, on_sent), conditional
 
     def _page_cap(self, status: int, content_type: str) -> int:
         return body_cap(status, content_type, self._settings.max_body_bytes)
@@ -717,8 +717,11 @@ class Crawl:
             self.summary.requests += 1
             self.summary.robots_requests += 1
 
+        request = Request(
+            self._headers, self._robots_limits, on_sent=lambda: self._frontier.sent(grant, trio.current_time())
+        )
         try:
-            response = await self._client.exchange(admission, Request(self._headers, self._robots_limits), before_send)
+            response = await self._client.exchange(admission, request, before_send)
         except ExchangeFailed as e:
             await self._robots_failed(ask, e.reason, e.detail)
             return
@@ -857,11 +860,17 @@ class Crawl:
             result.content_type = prior.content_type
             result.etag = result.etag or prior.etag
             result.last_modified = result.last_modified or prior.last_modified
+            result.x_robots_tag = result.x_robots_tag or list(prior.x_robots_tag)
+            result.link_header = result.link_header or list(prior.link_header)
+            result.refresh_header = result.refresh_header or prior.refresh_header
         elif result.outcome is Outcome.FETCHED:
             result.validation_method = "full_body"
             result.body = response.body
             result.content_hash = hashlib.sha256(response.body).digest()
             result.warnings = warnings_of(response.body)
+            if response.truncated:
+                # A 304 to these would pass off half a page as a whole one.
+                result.etag = result.last_modified = None
             self.summary.body_bytes += len(response.body)
             if prior is not None and prior.document_url == visit.url:
                 self._judge_validators(visit, result, conditional)

@@ -34,7 +34,8 @@ class Visit:
     url: str
     attempt: int = 1
     hops: list[Hop] = field(default_factory=list)
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    seen: list[tuple[str, str]] = field(default_factory=list)
+    """(URL, Cookie header) of every request of this attempt: the same again is a loop."""
     cookies: list[Cookie] = field(default_factory=list)
     redirects: int = 0
     unconditional: bool = False

@@ -192,6 +192,8 @@ class _Conversation:
         except _BROKEN as e:
             raise self._broken(e) from None
         self._sent = True
+        if self._request.on_sent is not None:
+            self._request.on_sent()
 
     async def receive_head(self) -> None:
         for _ in range(_MAX_INFORMATIONAL):

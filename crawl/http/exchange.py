@@ -33,6 +33,8 @@ class Request:
     headers: tuple[tuple[str, str], ...]
     limits: Limits
     body_cap: Callable[[int, str], int] | None = None
+    on_sent: Callable[[], None] | None = None
+    """Called when the request's bytes are out: on a busy machine that is later than `before_send`."""
 
 
 @dataclass(slots=True)

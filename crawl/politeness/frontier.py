@@ -323,6 +323,15 @@ class Frontier(Generic[T]):
             self._reschedule(known, now)
         return at
 
+    def sent(self, grant: Grant[T], now: float) -> None:
+        """The request's bytes went out only now, later than its start was claimed: the gap counts from here."""
+        known = self._origins[grant.entry.origin]
+        if known.earliest_start < now + known.gap_s:
+            known.earliest_start = now + known.gap_s
+            if known.next_eligible < known.earliest_start:
+                known.next_eligible = known.earliest_start
+                self._reschedule(known, now)
+
     def finish(self, grant: Grant[T], now: float) -> None:
         """The request is over. If nothing was started, the slot and the tenant's charge are given back."""
         grant.entry.move(State.DONE)

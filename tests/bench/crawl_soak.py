@@ -249,7 +249,7 @@ def soak(seconds: float, hosts: int, seed: int) -> int:
                     break
             elif child.returncode == 9:
                 ends["store down"] += 1
-            elif child.returncode not in (-signal.SIGKILL, 0):
+            elif child.returncode not in (-signal.SIGKILL, -signal.SIGTERM, 0):
                 print(f"the crawler ended with {child.returncode}")
                 return 1
             _drop_half_line(folder / "results.jsonl")

@@ -59,6 +59,19 @@ def test_the_clock_advances_in_the_grant_even_if_the_worker_is_slow() -> None:
     assert frontier.start(second, 7.5) == 12.0
 
 
+def test_the_gap_counts_from_when_the_bytes_went_out() -> None:
+    frontier: Frontier[str] = Frontier(gap_s=1.0)
+    push(frontier, A, "1")
+    push(frontier, A, "2")
+    first = frontier.take(0.0)
+    assert first is not None
+    frontier.start(first, 0.0)
+    frontier.sent(first, 0.4)  # the machine was busy
+    frontier.finish(first, 0.5)
+    assert frontier.take(1.3) is None
+    assert serve(frontier, 1.4) == "2"
+
+
 def test_a_grant_that_sent_nothing_gives_its_slot_back() -> None:
     frontier: Frontier[str] = Frontier(gap_s=5.0)
     for name in "123":
