@@ -103,7 +103,7 @@ def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetch
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
-        key=KEY, deps=[dg.AssetKey(["marts", "edge_states"]), link_observations.KEY], partitions_def=partitions,
+        key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(), deps=[dg.AssetKey(["marts", "edge_states"]), link_observations.KEY], partitions_def=partitions,
         group_name="state", kinds={"mysql"}, pool="write_back", freshness_policy=FRESH,
     )  # fmt: skip
     def current_state(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:

@@ -108,7 +108,7 @@ def _register(platform: Platform, discovered: pa.Table) -> pa.Table:
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
-        key=KEY, deps=[due_sources.KEY, link_manifests.KEY, target_health.KEY], partitions_def=partitions,
+        key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(), deps=[due_sources.KEY, link_manifests.KEY, target_health.KEY], partitions_def=partitions,
         group_name="evidence", kinds={"polars", "clickhouse"},
         check_specs=[dg.AssetCheckSpec("one_row_per_edge", asset=KEY, blocking=True)],
     )  # fmt: skip

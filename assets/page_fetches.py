@@ -1,5 +1,6 @@
 """Stage 2, `page_fetches`: fetch what the partition still lacks; one outcome row per source, with a reason code."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,6 +96,7 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Sto
 def _task(row: dict) -> FetchTask:
     prior = None
     if row["prior_content_hash"] and row["prior_object_key"] and row["prior_document_url"]:
+        headers = json.loads(row["prior_headers"] or "{}")
         prior = Prior(
             content_hash=row["prior_content_hash"],
             object_key=row["prior_object_key"],
@@ -102,6 +104,9 @@ def _task(row: dict) -> FetchTask:
             content_type=row["prior_content_type"],
             etag=row["prior_etag"],
             last_modified=row["prior_last_modified"],
+            x_robots_tag=tuple(headers.get("x_robots_tag") or ()),
+            link_header=tuple(headers.get("link_header") or ()),
+            refresh_header=headers.get("refresh_header"),
         )
     return FetchTask(
         key=row["source_url_id"],

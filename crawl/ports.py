@@ -24,6 +24,10 @@ class Prior:
     content_type: str | None = None
     etag: str | None = None
     last_modified: str | None = None
+    x_robots_tag: tuple[str, ...] = ()
+    link_header: tuple[str, ...] = ()
+    refresh_header: str | None = None
+    """What a 304 leaves out still stands as it was stored (RFC 9111 §3.2)."""
 
 
 @dataclass(frozen=True, slots=True)

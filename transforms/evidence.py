@@ -87,7 +87,10 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior_links: pl.DataFram
         "fetch_job_id",
         fetch_reason="reason",
         observed_at="fetched_at",
-        source_http_status="http_status",
+        # A 304 says that the stored answer still stands, and that was a 200.
+        source_http_status=pl.when(pl.col("reason") == Reason.NOT_MODIFIED.value)
+        .then(pl.lit(200, pl.UInt16))
+        .otherwise("http_status"),
         source_final_url="final_url",
         source_is_redirected="is_redirected",
         response_time_ms="elapsed_ms",

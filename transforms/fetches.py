@@ -10,7 +10,8 @@ from transforms.schemas import PAGE_FETCHES
 
 
 def latest_fetches(fetches: pa.Table) -> pa.Table:
-    """One row per source of a partition's `PAGE_FETCHES` parts: the newest, and any answer before any deferral."""
+    """One row per source of a partition's `PAGE_FETCHES` parts: the newest; any answer before any deferral, and a deferral
+    that the server asked for (429, 503) before one that was never sent."""
     if fetches.num_rows == 0:
         return PAGE_FETCHES.empty()
     order = pl.DataFrame(
@@ -18,12 +19,17 @@ def latest_fetches(fetches: pa.Table) -> pa.Table:
             "row": range(fetches.num_rows),
             "source_url_id": pl.from_arrow(fetches["source_url_id"]),
             "deferred": pl.from_arrow(fetches["outcome"]) == Outcome.DEFERRED.value,
+            "unasked": pl.from_arrow(fetches["http_status"]).is_null(),
             "fetched_at": pl.from_arrow(fetches["fetched_at"]),
             "attempt": pl.from_arrow(fetches["attempt"]),
         }
     )
     kept = (
-        order.sort("source_url_id", "deferred", "fetched_at", "attempt", "row", descending=[False, False, True, True, True])
+        order.with_columns(unasked=pl.col("deferred") & pl.col("unasked"))
+        .sort(
+            "source_url_id", "deferred", "unasked", "fetched_at", "attempt", "row",
+            descending=[False, False, False, True, True, True],
+        )
         .unique("source_url_id", keep="first", maintain_order=True)["row"]
     )
     return fetches.take(kept.to_arrow())

@@ -25,6 +25,7 @@ DUE_SOURCES = Dataset(
         column("prior_content_type", STR, "Content-Type that snapshot came with", null=True),
         column("prior_etag", STR, "its ETag, sent back as If-None-Match", null=True),
         column("prior_last_modified", STR, "its Last-Modified, sent back as If-Modified-Since, as the server spelled it", null=True),
+        column("prior_headers", STR, "headers that snapshot came with, JSON: x_robots_tag, link_header, refresh_header", null=True),
         column("prior_link_count", U32, "links in its manifest, to notice a collapse", null=True),
     ]),
     ("source_url_id",),

@@ -11,12 +11,13 @@ from transforms.schemas import PAGE_FETCHES
 T0 = datetime(2026, 12, 1, 10, tzinfo=UTC)
 
 
-def row(source: int, outcome: str, minute: int, attempt: int = 1) -> dict[str, Any]:
+def row(source: int, outcome: str, minute: int, attempt: int = 1, status: int | None = None) -> dict[str, Any]:
     return {
         "source_url_id": source, "source_url": f"https://s{source}.test/", "registrable_domain": f"s{source}.test",
         "fetch_job_id": source, "outcome": outcome, "reason": "ok", "is_redirected": False, "hops": [],
         "fetched_at": T0 + timedelta(minutes=minute), "elapsed_ms": 1, "validation_method": "no_body", "wire_bytes": 0,
         "body_bytes": 0, "x_robots_tag": [], "link_header": [], "warnings": [], "attempt": attempt,
+        "http_status": status,
     }  # fmt: skip
 
 
@@ -39,3 +40,8 @@ def test_an_answer_stands_before_a_later_deferral() -> None:
 
 def test_a_deferral_stands_when_there_is_nothing_else() -> None:
     assert chosen(row(1, "deferred", 1), row(1, "deferred", 2)) == [(1, "deferred", 2)]
+
+
+def test_a_deferral_that_the_server_asked_for_stands_before_one_that_was_never_sent() -> None:
+    table = latest_fetches(PAGE_FETCHES.table([row(1, "deferred", 1, status=503), row(1, "deferred", 2)]))
+    assert table["http_status"].to_pylist() == [503]

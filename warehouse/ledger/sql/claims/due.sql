@@ -2,7 +2,10 @@ SELECT j.source_url_id, u.normalized_url, u.url_hash, d.registrable_domain, j.id
        j.is_confirmation, 0,
        s.content_hash, s.object_key,
        IF(s.id IS NULL, NULL, COALESCE(p.document_url, u.normalized_url)), IF(s.id IS NULL, NULL, p.content_type),
-       IF(s.id IS NULL, NULL, p.etag), IF(s.id IS NULL, NULL, p.last_modified),
+       -- A body that was cut is asked for again in full: a 304 would make a page of it that looks complete.
+       IF(s.id IS NULL OR p.failure_code = 'body_truncated', NULL, p.etag),
+       IF(s.id IS NULL OR p.failure_code = 'body_truncated', NULL, p.last_modified),
+       IF(s.id IS NULL, NULL, p.response_headers),
        (SELECT m.links_found FROM page_parse_results AS m
         WHERE m.content_snapshot_id = s.id AND m.status = 'completed' ORDER BY m.id DESC LIMIT 1)
 FROM page_fetch_jobs AS j
