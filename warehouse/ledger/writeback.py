@@ -243,7 +243,8 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
 
 _BINARY = {
     "idempotency_key": 32, "tenant_id": 16, "project_id": 16, "crawl_run_id": 16, "content_hash": 32, "manifest_id": 16,
-    "project_target_id": 16, "occurrence_key": 32, "deduplication_key": 32, "alert_rule_id": 16, "run_id": 16, "event_key": 32,
+    "project_target_id": 16, "occurrence_key": 32, "deduplication_key": 32, "alert_rule_id": 16, "run_id": 16,
+    "event_key": 32,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -155,6 +156,8 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     tomorrow = data.next_window(by=24)
     day = claims.claim_due(ledger, window=tomorrow, shard=0, shards=1, now=tomorrow.start, owner="test")
     prior = next(row for row in day.due.to_pylist() if row["source_url_id"] == scene.source_ids[0])
+    headers = json.loads(prior.pop("prior_headers"))
+    assert (headers["x_robots_tag"], headers["link_header"], headers["refresh_header"]) == ([], [], None)
     assert {name: prior[name] for name in prior if name.startswith("prior_")} == {
         "prior_content_hash": rows[0]["content_hash"], "prior_object_key": rows[0]["object_key"], "prior_document_url": due[0]["source_url"],
         "prior_content_type": "text/html; charset=utf-8", "prior_etag": '"v1"', "prior_last_modified": "Tue, 01 Dec 2026 09:00:00 GMT",
