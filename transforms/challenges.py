@@ -64,6 +64,9 @@ _GATES: tuple[tuple[bytes, tuple[tuple[bytes, str], ...]], ...] = (
     ),
 )
 
+_MAX_TEXT = 4_000
+"""A page with more text than this is an ordinary page (an article about challenges), as in `transforms.html.challenge`,
+which looks again, with the parsed page before it."""
 _SMALL = 24 * 1024
 _SMALL_MARKERS: tuple[tuple[bytes, str], ...] = (
     # Vendors whose pages are never large: searched in small bodies alone.
@@ -111,15 +114,11 @@ def find_challenge(
         for header, values, what in _HEADERS:
             if name == header and value.strip().lower() in values:
                 return Marker(Kind.CHALLENGE, what)
-    for gate, markers in _GATES:
-        if gate in body:
-            for marker, what in markers:
-                if marker in body:
-                    return Marker(Kind.CHALLENGE, what)
-    if len(body) <= _SMALL:
-        for marker, what in _SMALL_MARKERS:
-            if marker in body:
-                return Marker(Kind.CHALLENGE, what)
+    named = next((what for gate, markers in _GATES if gate in body for marker, what in markers if marker in body), None)
+    if named is None and len(body) <= _SMALL:
+        named = next((what for marker, what in _SMALL_MARKERS if marker in body), None)
+    if named is not None and _text_bytes(body) <= _MAX_TEXT:
+        return Marker(Kind.CHALLENGE, named)
     if final_url is not None and final_url != asked_url:
         found = _by_url(final_url)
         if found is not None:
@@ -129,6 +128,15 @@ def find_challenge(
             if marker in body and body.count(b"<a ") <= _CONSENT_LINKS:
                 return Marker(Kind.CONSENT, what)
     return None
+
+
+def _text_bytes(body: bytes) -> int:
+    """Roughly the visible text: what is outside tags, scripts and styles. Linear, for hostile bytes too."""
+    total = 0
+    for part in body.split(b"<"):
+        if not part[:6].lower().startswith((b"script", b"style")):
+            total += len(part) - part.find(b">") - 1
+    return total
 
 
 def _by_url(url: str) -> Marker | None:

@@ -355,6 +355,20 @@ def test_an_origin_whose_validators_lie_is_not_sent_any_more() -> None:
     assert (state.validators_sent, state.validators_lied) == (5, 5)
 
 
+def test_a_cut_body_keeps_no_validators() -> None:
+    """Else a 304 in the next window would pass off half a page as a whole one."""
+
+    def answer(url: str, n: int) -> Response:
+        response = page(200, etag='"v1"', last_modified="Tue, 01 Dec 2026 10:00:00 GMT")
+        response.truncated = url.endswith("/cut")
+        return response
+
+    _, sink, _ = run(tasks_of("http://a.test/cut", "http://a.test/whole"), MemoryWeb(answer))
+    assert sink.by_key[0].reason is Reason.BODY_TRUNCATED
+    assert (sink.by_key[0].etag, sink.by_key[0].last_modified) == (None, None)
+    assert sink.by_key[1].etag == '"v1"'
+
+
 def test_stop_commits_what_is_complete_and_leaves_the_rest() -> None:
     stop = Stop()
 
