@@ -17,6 +17,7 @@ from crawl.memory import MemoryOrigins, MemorySink, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask
 from tests.fixtures.hostile import HostileServer, hostile
 from transforms.clock import WallClock
+from transforms.errors import TransientError
 
 __all__ = ["hostile"]
 pytestmark = pytest.mark.service
@@ -171,3 +172,19 @@ def test_the_command_answers_in_order_and_stops_with_one_sentence(hostile: Hosti
     assert "line 2 is not JSON" in bad["error"]
     assert number == {"url": 7, "error": "url must be a non-empty string"}
     assert (private["reason"], private["http_status"], private["body_sha256"]) == ("blocked_network", None, None)
+
+
+def test_a_ledger_that_is_down_is_raised_as_itself() -> None:
+    class Down(MemoryOrigins):
+        def load(self, origins):  # type: ignore[no-untyped-def]
+            raise TransientError("The ledger does not answer: start it and run again.")
+
+    with pytest.raises(TransientError, match="start it and run again"):
+        run_batch(
+            tasks_of("down"),
+            settings=CrawlSettings(test_hosts={"*.example.test": "127.0.0.1:1"}),
+            sink=MemorySink(),
+            snapshots=MemorySnapshots(),
+            origins=Down(),
+            clock=WallClock(),
+        )
