@@ -75,8 +75,9 @@ def encode(body: bytes, encoding: str) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def etag_of(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+def etag_of(body: bytes, headers: Headers = ()) -> str:
+    """Of the whole representation: what its headers say of it belongs to it (RFC 9110 §8.8.1)."""
+    return f'"{hashlib.sha256(body + repr(headers).encode()).hexdigest()[:20]}"'
 
 
 def _unchanged(request: dict[str, str], etag: str | None, modified: str | None) -> bool:
@@ -113,7 +114,7 @@ class Web:
             for window in range(WINDOWS):
                 said = self.site(name, path, window)
                 encode(said.body, self.hosts[name].encoding)
-                etag_of(said.body)
+                etag_of(said.body, said.headers)
 
     def attempt(self, host: str, path: str) -> int:
         """How often this page has been asked for in this window, this time included."""
@@ -124,7 +125,7 @@ class Web:
     def validators(self, said: Answer, host: Host, path: str, number: int) -> tuple[str | None, str | None]:
         if said.status != 200 or said.do in UNCACHED:
             return None, None
-        etag = etag_of(said.body) if host.validators in ("etag", "both") else None
+        etag = etag_of(said.body, said.headers) if host.validators in ("etag", "both") else None
         if host.validators == "restless":
             etag = f'"{number:08x}"'
         modified = None
