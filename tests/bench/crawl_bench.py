@@ -436,10 +436,12 @@ def bench_processes(pages: int, hosts: int) -> None:
         rows = [json.loads(child.communicate()[0].strip().splitlines()[-1]) for child in children]
         rate = sum(row["pages"] / row["wall_s"] for row in rows)
         alone = one["pages"] / one["wall_s"]
+        cpu = sum(row["cpu_ms"] for row in rows) / len(rows)
+        print(f"\nTwo processes: {rate:.0f} pages/s against {alone:.0f} of one: {rate / alone:.2f} x")
         print(
-            f"\nTwo processes: {rate:.0f} pages/s against {alone:.0f} of one: {rate / alone:.2f} x ({os.cpu_count()} cores,"
+            f"  (CPU a page {one['cpu_ms']:.3f} ms alone, {cpu:.3f} ms side by side; {os.cpu_count()} cores, of which the"
         )
-        print("  of which the servers take their part)")
+        print("  servers and whatever else runs here take their part)")
 
 
 BENCHES = {
