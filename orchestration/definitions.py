@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import dagster as dg
 
 from assets import (
@@ -19,6 +21,8 @@ from assets import (
 from assets.platform import Platform
 from orchestration import partitions, resources, schedules, sensors
 from orchestration.settings import Settings
+
+warnings.filterwarnings("ignore", category=dg.BetaWarning)  # backfill policies and pools: used as they are, pinned
 
 SHARD_JOB = "crawl_window_shard"
 WINDOW_JOB = "fold_window"

@@ -29,7 +29,7 @@ from transforms.windows import Window
 
 Progress = Callable[[str], None]
 
-_QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class StageFailed(PermanentError):

@@ -24,7 +24,7 @@ def demo(
 ) -> None:
     """Import two files, run seven windows over 68 scripted hosts, compare every state and event with the truth."""
     from orchestration import flow, resources
-    from orchestration.cli.stack import dagster_processes, progress
+    from orchestration.cli.stack import dagster_processes, end_demo, progress
     from orchestration.demo import play as plays
     from orchestration.demo.scenario import WINDOWS
     from warehouse.local import stack
@@ -33,11 +33,11 @@ def demo(
     console = Console()
     settings = Settings()
     began = time.monotonic()
-    folder = StackFolder.of(settings.stack).root / "demo"
+    folder = StackFolder.of(settings.stack).root / plays.DEMO
     console.rule("[bold]1  the stores")
     with progress() as report:
         stack.up(settings.stack, settings.ledger, settings.clickhouse, parts=["mysql", "clickhouse"], report=report)
-        stack.down(StackFolder(folder), timeout_s=settings.stack.stop_timeout_s, report=report)
+        end_demo(StackFolder.of(settings.stack), timeout_s=settings.stack.stop_timeout_s, report=report)
     ready = time.monotonic()
     play = plays.start(settings, folder, detach=True)
     console.rule(f"[bold]2  a web of {len(play.scenario.hosts)} hosts, two customers, two files")

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assets.platform import Platform
 from orchestration.settings import Settings
-from transforms.errors import PermanentError
+from transforms.errors import BacklinksError, PermanentError
 
 
 class NoSuchEdge(PermanentError):
@@ -52,7 +53,7 @@ def explain(
             if edge.alerts.num_rows:
                 console.print(_alerts(edge.alerts.to_pylist()))
             if snippet and history:
-                _show_snippets(console, platform, history, edge.edge["target_url"])
+                _show_snippets(console, platform, history)
     finally:
         platform.close()
 
@@ -97,20 +98,29 @@ def _alerts(alerts: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _show_snippets(console: Console, platform: Any, history: list[dict[str, Any]], target: str) -> None:
-    """The HTML of the last snapshot that held the link, and of the newest one when that does not."""
-    with_body = [row for row in history if row["object_key"] and row["manifest_id"]]
-    held = [row for row in with_body if row["evidence"] == "found"][-1:]
-    newest = [row for row in with_body if row["evidence"] == "missing"][-1:]
-    for title, rows in (("Where the link stands", held), ("Where it used to be", newest)):
-        for row in rows:
-            if title == "Where it used to be" and held and row["observed_at"] < held[0]["observed_at"]:
-                continue
-            try:
-                body = platform.snapshots.get(row["object_key"])
-            except PermanentError as error:
-                console.print(f"{title}: {error}")
-                continue
-            text = snippet_of(body, row, held[0] if held else row, target)
-            console.rule(f"{title}: {row['source_final_url'] or row['source_url']}, {row['observed_at']:%Y-%m-%d %H:%M}", align="left")
-            console.print(Text(text))
+def _show_snippets(console: Console, platform: Platform, history: list[dict[str, Any]]) -> None:
+    """The HTML of the last snapshot that held the link, and of the newest complete one when that does not."""
+    from transforms.html.snippet import snippet
+
+    readable = [row for row in history if row["object_key"] and row["manifest_id"] and row["evidence"] != "none"]
+    held = next((row for row in reversed(readable) if row["evidence"] == "found"), None)
+    newest = readable[-1] if readable else None
+    before = None
+    for title, row in (("Where the link stands", held), ("Where it used to be", newest)):
+        if row is None or (row is held and title == "Where it used to be"):
+            continue
+        try:
+            body = platform.snapshots.get(row["object_key"])
+        except BacklinksError as error:
+            console.print(f"{title}: {error}")
+            continue
+        shown = snippet(
+            body,
+            document_url=row["source_final_url"] or row["source_url"],
+            target=(held or row)["link_url"] or row["target_url"],
+            anchor_text=held["anchor_text"] if held else None,
+            before=before,
+        )
+        before = body
+        console.rule(f"{title}: {row['source_final_url'] or row['source_url']}, {row['observed_at']:%Y-%m-%d %H:%M}", align="left")
+        console.print(Text(shown.html or "nothing on the page is like it"))

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -59,6 +59,8 @@ def down(parts: _Parts = None) -> None:
         return
     with progress() as report, stack.exclusive(folder, settings.stack.start_timeout_s + 60):
         stopped = stack.down(folder, timeout_s=settings.stack.stop_timeout_s, names=names, report=report)
+        if names is None and end_demo(folder, timeout_s=settings.stack.stop_timeout_s, report=report):
+            stopped.append("the demo")
     print(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
 
 
@@ -99,8 +101,21 @@ def logs(
                 time.sleep(0.25)
 
 
-def dagster_processes(settings: Settings, *, prepare: bool = True) -> list[Process]:
-    """Dagster's webserver and daemon over this checkout's workspace, with their instance in the stack folder."""
+def end_demo(folder: StackFolder, *, timeout_s: float, report: Report) -> bool:
+    """Stop what `backlinks demo` left running (its web, its Dagster). True if there was anything."""
+    from orchestration.demo.play import DEMO, stop_web
+
+    web = stop_web(folder.root / DEMO)
+    return bool(stack.down(StackFolder(folder.root / DEMO), timeout_s=timeout_s, report=report)) or web
+
+
+def dagster_processes(
+    settings: Settings, *, prepare: bool = True, environment: Mapping[str, str] | None = None
+) -> list[Process]:
+    """Dagster's webserver and daemon over this checkout's workspace, with their instance in the stack folder.
+
+    `environment`: variables besides, e.g. the env file that the code location reads its settings from.
+    """
     root = project_root()
     home = StackFolder.of(settings.stack).root / "dagster"
     if prepare:
@@ -108,7 +123,9 @@ def dagster_processes(settings: Settings, *, prepare: bool = True) -> list[Proce
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copyfile(root / "dagster.yaml", home / "dagster.yaml")
     port = settings.stack.dagster_port
-    env = {"DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1", "PYTHONUNBUFFERED": "1"}
+    env = {
+        "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1", "PYTHONUNBUFFERED": "1", **(environment or {})
+    }  # fmt: skip
     programs = Path(sys.executable).parent
     workspace = str(root / "workspace.yaml")
     return [

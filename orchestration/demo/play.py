@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -44,6 +43,8 @@ from warehouse.ledger import Ledger, due, migrate, projects
 from warehouse.ledger.config import LedgerSettings
 from warehouse.objects.config import ObjectStoreSettings
 
+DEMO = "demo"
+"""The demo's folder below the stack's."""
 MINUTES_IN = timedelta(minutes=5)
 """The logical clock stands this far into each window."""
 
@@ -110,10 +111,13 @@ def start(settings: Settings, folder: Path, *, detach: bool) -> Play:
     return play
 
 
-def stop_web(folder: Path) -> None:
-    """End the web of an earlier demo in this folder, if it still runs."""
-    with suppress(WebUnavailable):
+def stop_web(folder: Path) -> bool:
+    """End the web of an earlier demo in this folder. False: none runs."""
+    try:
         ScriptedWeb.attach(folder / "web" / "web.json").stop()
+    except WebUnavailable:
+        return False
+    return True
 
 
 def drop_databases(ledger: LedgerSettings, olap: ClickHouseSettings) -> None:
