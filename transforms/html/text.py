@@ -28,6 +28,7 @@ NOT_RENDERED = frozenset(
 )
 """Elements whose text is never part of the rendered text."""
 
+_SVG_TEXT = frozenset({"text", "foreignobject", "foreignObject"})
 _DISPLAY = re.compile(r"(?:^|;)\s*display\s*:\s*([a-z-]+)", re.IGNORECASE)
 _VISIBILITY = re.compile(r"(?:^|;)\s*visibility\s*:\s*(hidden|collapse|visible)", re.IGNORECASE)
 _TRANSFORM = re.compile(r"(?:^|;)\s*text-transform\s*:\s*(uppercase|lowercase)", re.IGNORECASE)
@@ -132,7 +133,11 @@ def _collect(top: LexborNode, unseen: bool, pieces: list[str], images: list[str]
             continue
         if tag == "svg":
             images.append(_svg_label(node, attributes))
-        elif (tag == "dialog" and "open" not in attributes) or (tag == "object" and "data" in attributes):
+            stack.append((node.first_child, "", True))  # only its text elements show text
+            continue
+        if tag in _SVG_TEXT:
+            unseen = False
+        if (tag == "dialog" and "open" not in attributes) or (tag == "object" and "data" in attributes):
             continue
         child = node.first_child
         if tag == "details" and "open" not in attributes:
