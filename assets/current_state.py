@@ -81,7 +81,9 @@ def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetch
         for table in (
             states.filter(states["is_latest"]),
             observations.select(["observation_id", "source_url_id", "evidence", "evidence_reason"]),
-            writeback.read_intervals(platform.ledger, pc.unique(states["backlink_id"])).drop(["source_url_id", "misses"]),
+            writeback.read_intervals(platform.ledger, pc.unique(states["backlink_id"])).drop(
+                ["source_url_id", "misses"]
+            ),
             fetches.select(["source_url_id", "retry_after_s"]),
         )
     ]
@@ -103,7 +105,9 @@ def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetch
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
-        key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(), deps=[dg.AssetKey(["marts", "edge_states"]), link_observations.KEY], partitions_def=partitions,
+        key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(),
+        deps=[dg.AssetKey(["marts", "edge_states"]), link_observations.KEY],
+        partitions_def=partitions,
         group_name="state", kinds={"mysql"}, pool="write_back", freshness_policy=FRESH,
     )  # fmt: skip
     def current_state(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:

@@ -89,7 +89,8 @@ def _reused(platform: Platform, wanted: dict[int, bytes]) -> tuple[pa.Table, pa.
         if row["reason"] not in parses.RETRIABLE | {Reason.ARTIFACT_UNAVAILABLE.value}:
             by_key[row["link_manifest_key"]].append(row["manifest_id"])
     sources = pl.DataFrame(
-        {"source": list(wanted), "manifest_id": list(wanted.values())}, schema={"source": pl.UInt64, "manifest_id": pl.Binary}
+        {"source": list(wanted), "manifest_id": list(wanted.values())},
+        schema={"source": pl.UInt64, "manifest_id": pl.Binary},
     )
     pages, links = [PAGE_MANIFESTS.empty()], [LINK_MANIFESTS.empty()]
     there = set(platform.objects.exists(list(by_key)))

@@ -56,9 +56,7 @@ def observe(platform: Platform, window: Window) -> tuple[pa.Table, dict[str, int
         )
         parts += [matched.observations, fresh.observations]
         counts += [matched.counts, {"discovered": 0} | fresh.counts]
-        store.write_part(
-            OCCURRENCES, window, shard, pa.concat_tables([matched.occurrences, fresh.occurrences]), "all"
-        )
+        store.write_part(OCCURRENCES, window, shard, pa.concat_tables([matched.occurrences, fresh.occurrences]), "all")
         store.write_part(
             LINK_OBSERVATIONS, window, shard, pa.concat_tables([matched.observations, fresh.observations]), "all"
         )
@@ -108,7 +106,9 @@ def _register(platform: Platform, discovered: pa.Table) -> pa.Table:
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
-        key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(), deps=[due_sources.KEY, link_manifests.KEY, target_health.KEY], partitions_def=partitions,
+        key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(),
+        deps=[due_sources.KEY, link_manifests.KEY, target_health.KEY],
+        partitions_def=partitions,
         group_name="evidence", kinds={"polars", "clickhouse"},
         check_specs=[dg.AssetCheckSpec("one_row_per_edge", asset=KEY, blocking=True)],
     )  # fmt: skip
@@ -134,7 +134,7 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
                     (pc.sum(pc.equal(rows["evidence"], "found")).as_py() or 0) / max(rows.num_rows, 1), 3
                 ),
                 "evidence": tables.count_table(rows, ["evidence", "evidence_reason"]),
-            }
+            },
         )
 
     return link_observations

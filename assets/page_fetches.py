@@ -19,6 +19,7 @@ from transforms.reasons import Outcome
 from transforms.schemas import DUE_SOURCES, PAGE_FETCHES
 from warehouse.ledger import fetches as ledger_fetches
 from warehouse.ledger.leases import Lease
+from warehouse.snapshots import StoredSnapshot
 
 KEY = dg.AssetKey(["backlinks", "page_fetches"])
 
@@ -61,7 +62,7 @@ class PartitionSink:
             self.platform.objects.delete([key])  # the new owner fetches these again
             raise
 
-    def reconcile(self, table: pa.Table, stored: Sequence[object] = ()) -> None:
+    def reconcile(self, table: pa.Table, stored: Sequence[StoredSnapshot] = ()) -> None:
         ledger_fetches.commit_fetches(self.platform.ledger, table, stored, lease=self.lease)
 
 
@@ -121,7 +122,11 @@ def _task(row: dict) -> FetchTask:
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
-        key=KEY, deps=[due_sources.KEY], partitions_def=partitions, group_name="crawl", kinds={"http", "parquet"},
+        key=KEY,
+        deps=[due_sources.KEY],
+        partitions_def=partitions,
+        group_name="crawl",
+        kinds={"http", "parquet"},
         pool="crawl",
         check_specs=[dg.AssetCheckSpec("every_source_has_an_outcome", asset=KEY)],
     )
@@ -148,7 +153,9 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
 
 def summary(outcomes: pa.Table) -> dict[str, dg.MetadataValue | int | float]:
     """What a person looks at: outcomes by reason, bytes, share of 304."""
-    answered = outcomes.filter(pc.is_in(outcomes["outcome"], pa.array([Outcome.FETCHED, Outcome.NOT_MODIFIED], pa.string())))
+    answered = outcomes.filter(
+        pc.is_in(outcomes["outcome"], pa.array([Outcome.FETCHED, Outcome.NOT_MODIFIED], pa.string()))
+    )
     not_modified = pc.sum(pc.equal(answered["outcome"], Outcome.NOT_MODIFIED.value)).as_py() or 0
     return {
         "sources": outcomes.num_rows,

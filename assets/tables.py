@@ -32,7 +32,13 @@ def fetch_rows(results: Sequence[FetchResult]) -> pa.Table:
                 "reason": result.reason.value,
                 "body_bytes": len(result.body) if result.body is not None else 0,
                 "hops": [
-                    {"url": hop.url, "gate": hop.gate, "reason": hop.reason.value, "address": hop.address, "status": hop.status}
+                    {
+                        "url": hop.url,
+                        "gate": hop.gate,
+                        "reason": hop.reason.value,
+                        "address": hop.address,
+                        "status": hop.status,
+                    }
                     for hop in result.hops
                 ],
             }
@@ -45,13 +51,18 @@ def count_table(table: pa.Table, columns: list[str]) -> dg.MarkdownMetadataValue
     """How many rows there are of each combination of the columns, most first, as a Markdown table."""
     frame = pl.from_arrow(table.select(columns))
     assert isinstance(frame, pl.DataFrame)
-    return markdown(frame.group_by(columns).len("rows").sort(["rows", *columns], descending=[True] + [False] * len(columns)))
+    return markdown(
+        frame.group_by(columns).len("rows").sort(["rows", *columns], descending=[True] + [False] * len(columns))
+    )
 
 
 def markdown(frame: pl.DataFrame, most: int = 50) -> dg.MarkdownMetadataValue:
     """A small frame as a Markdown table; the rest beyond `most` rows is counted, not shown."""
     lines = ["| " + " | ".join(frame.columns) + " |", "|" + " --- |" * frame.width]
-    lines += ["| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |" for row in frame.head(most).iter_rows()]
+    lines += [
+        "| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |"
+        for row in frame.head(most).iter_rows()
+    ]
     if frame.height > most:
         lines.append(f"\n{frame.height - most} more rows")
     return dg.MetadataValue.md("\n".join(lines))

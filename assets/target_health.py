@@ -39,7 +39,9 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
         with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
             crawl.run_batch(
                 [
-                    FetchTask(key=row["target_url_id"], url=row["target_url"], registrable_domain=row["registrable_domain"])
+                    FetchTask(
+                        key=row["target_url_id"], url=row["target_url"], registrable_domain=row["registrable_domain"]
+                    )
                     for row in todo.to_pylist()
                 ],
                 settings=platform.crawl,

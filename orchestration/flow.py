@@ -46,7 +46,9 @@ class WindowReport:
     def total(self, stage: str, name: str) -> int:
         """Sum of a count over all shards of a stage."""
         return sum(
-            int(values.get(name, 0)) for key, values in self.stages.items() if key == stage or key.startswith(f"{stage}[")
+            int(values.get(name, 0))
+            for key, values in self.stages.items()
+            if key == stage or key.startswith(f"{stage}[")
         )
 
 
@@ -115,9 +117,7 @@ def _crawl_side_by_side(platform: Platform, window: Window, *, refetch: bool) ->
             raise
 
 
-def _execute(
-    job: dg.JobDefinition, on: dg.DagsterInstance, partition_key: str
-) -> dg.ExecuteInProcessResult:
+def _execute(job: dg.JobDefinition, on: dg.DagsterInstance, partition_key: str) -> dg.ExecuteInProcessResult:
     result = job.execute_in_process(instance=on, partition_key=partition_key, run_config=_QUIET, raise_on_error=False)
     if not result.success:
         for event in result.all_events:

@@ -17,7 +17,11 @@ def window_partitions(settings: Settings) -> dg.TimeWindowPartitionsDefinition:
     minutes = settings.window_minutes
     cron = f"*/{minutes} * * * *" if minutes < 60 else f"0 */{minutes // 60} * * *" if minutes < 1440 else "0 0 * * *"
     return dg.TimeWindowPartitionsDefinition(
-        start=settings.first_window.replace(tzinfo=UTC), fmt=_KEY_FORMAT, cron_schedule=cron, timezone="UTC", end_offset=1
+        start=settings.first_window.replace(tzinfo=UTC),
+        fmt=_KEY_FORMAT,
+        cron_schedule=cron,
+        timezone="UTC",
+        end_offset=1,
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -59,7 +60,10 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
             evidence=pl.col("evidence").fill_null("none"),
             reason=pl.col("reason").fill_null(Reason.NOT_FETCHED.value),
             rel=pl.concat_str(
-                [pl.when(pl.col(f"rel_{name}")).then(pl.lit(f"{name} ")).otherwise(pl.lit("")) for name in ("nofollow", "ugc", "sponsored")]
+                [
+                    pl.when(pl.col(f"rel_{name}")).then(pl.lit(f"{name} ")).otherwise(pl.lit(""))
+                    for name in ("nofollow", "ugc", "sponsored")
+                ]
             ).str.strip_chars_end(),
             source_status="source_http_status",
             target_status="target_http_status",
@@ -68,9 +72,12 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
             source_canonical="source_canonical_url",
         )
         .sort(
-            pl.col("state").replace_strict(_WORST_FIRST, range(3), default=3), "misses", "source_url", "target_url",
+            pl.col("state").replace_strict(_WORST_FIRST, range(3), default=3),
+            "misses",
+            "source_url",
+            "target_url",
             descending=[False, True, False, False],
-        )  # fmt: skip
+        )
         .select(COLUMNS)
     )
 
@@ -122,11 +129,15 @@ def table(report: pl.DataFrame) -> Table:
     ):  # fmt: skip
         shown.add_column(heading, max_width=width, overflow="ellipsis", no_wrap=True)
     for row in report.iter_rows(named=True):
-        redirect = row["source_redirects_to"] or (row["target_redirects_to"] and f"target → {row['target_redirects_to']}") or ""
+        redirect = (
+            row["source_redirects_to"]
+            or (row["target_redirects_to"] and f"target → {row['target_redirects_to']}")
+            or ""
+        )
         indexable = {True: "yes", False: "no", None: "?"}[row["source_indexable"]]
         shown.add_row(
-            _short(row["source_url"]), _short(row["target_url"]), row["state"].upper() if row["state"] == "lost" else row["state"],
-            row["reason"], (row["follow"] or "").replace("nofollow_", "no: "), ("▣ " if row["is_image_link"] else "") + (row["anchor_text"] or ""),
+            _short(row["source_url"]), _short(row["target_url"]), row["state"],
+            row["reason"], (row["follow"] or "").replace("nofollow_", "no: "), _anchor(row),
             str(row["source_status"] or ""), _short(redirect), indexable, f"{row['target_health']} {row['target_status'] or ''}",
             _day(row["first_seen_at"]), _day(row["last_seen_live_at"]), style=_COLOURS.get(row["state"]),
         )  # fmt: skip
@@ -141,6 +152,10 @@ def _safe_cells(report: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def _anchor(row: dict[str, Any]) -> str:
+    return ("▣ " if row["is_image_link"] else "") + (row["anchor_text"] or "")
+
+
 def _short(url: str) -> str:
     return url.removeprefix("https://").removeprefix("http://")
 
@@ -150,6 +165,6 @@ def _day(at: object) -> str:
 
 
 def _frame(table: object) -> pl.DataFrame:
-    frame = pl.from_arrow(table)  # type: ignore[arg-type]
+    frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -26,9 +26,9 @@ def windows_to_fold(
     `shards_done`: event id by key `shard|window`, of the asset that finished last; `folded`: event id by window key.
     """
     by_window: dict[str, dict[int, int]] = {}
-    for key, event in shards_done.items():
-        shard, window = key.split("|")
-        by_window.setdefault(window, {})[int(shard)] = event
+    for partition, event in shards_done.items():
+        shard, window_key = partition.split("|")
+        by_window.setdefault(window_key, {})[int(shard)] = event
     now = settings.clock.now()
     found = []
     for key, events in by_window.items():

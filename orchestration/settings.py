@@ -23,13 +23,16 @@ from warehouse.ledger.config import LedgerSettings
 from warehouse.local.config import StackSettings
 from warehouse.objects.config import ObjectStoreSettings
 
-
 ENV_FILE = "BACKLINKS_ENV_FILE"
 
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
-        env_prefix="BACKLINKS_", env_nested_delimiter="__", env_file=".env", extra="ignore", nested_model_default_partial_update=True
+        env_prefix="BACKLINKS_",
+        env_nested_delimiter="__",
+        env_file=".env",
+        extra="ignore",
+        nested_model_default_partial_update=True,
     )
 
     ledger: LedgerSettings = LedgerSettings()
@@ -41,7 +44,9 @@ class Settings(BaseSettings):
     window_minutes: int = Field(60, ge=5, le=1440, description="length of a window")
     first_window: datetime = Field(datetime(2026, 11, 1), description="start of the first partition (UTC)")  # noqa: DTZ001
     tenant: str = Field("default", description="tenant of the `backlinks` command's projects")
-    clock_now: datetime | None = Field(None, description="DEMO AND TESTS ONLY: a clock that stands still at this instant (UTC)")
+    clock_now: datetime | None = Field(
+        None, description="DEMO AND TESTS ONLY: a clock that stands still at this instant (UTC)"
+    )
 
     def __init__(self, **values: Any) -> None:
         values.setdefault("_env_file", os.environ.get(ENV_FILE, ".env"))

@@ -14,20 +14,19 @@ def latest_fetches(fetches: pa.Table) -> pa.Table:
     that the server asked for (429, 503) before one that was never sent."""
     if fetches.num_rows == 0:
         return PAGE_FETCHES.empty()
-    order = pl.DataFrame(
-        {
-            "row": range(fetches.num_rows),
-            "source_url_id": pl.from_arrow(fetches["source_url_id"]),
-            "deferred": pl.from_arrow(fetches["outcome"]) == Outcome.DEFERRED.value,
-            "unasked": pl.from_arrow(fetches["http_status"]).is_null(),
-            "fetched_at": pl.from_arrow(fetches["fetched_at"]),
-            "attempt": pl.from_arrow(fetches["attempt"]),
-        }
-    )
+    order = pl.from_arrow(fetches.select(["source_url_id", "outcome", "http_status", "fetched_at", "attempt"]))
+    assert isinstance(order, pl.DataFrame)
     kept = (
-        order.with_columns(unasked=pl.col("deferred") & pl.col("unasked"))
+        order.with_row_index("row")
+        .with_columns(deferred=pl.col("outcome") == Outcome.DEFERRED.value)
+        .with_columns(unasked=pl.col("deferred") & pl.col("http_status").is_null())
         .sort(
-            "source_url_id", "deferred", "unasked", "fetched_at", "attempt", "row",
+            "source_url_id",
+            "deferred",
+            "unasked",
+            "fetched_at",
+            "attempt",
+            "row",
             descending=[False, False, False, True, True, True],
         )
         .unique("source_url_id", keep="first", maintain_order=True)["row"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +15,19 @@ from orchestration.settings import Settings
 
 def check(
     file: Annotated[Path, typer.Argument(help="a CSV of backlinks (any export), or a list of URLs", metavar="FILE")],
-    target: Annotated[list[str] | None, typer.Option(help="what is monitored: example.com, https://example.com/shop/*, …")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="what is monitored: example.com, https://example.com/shop/*, …")
+    ] = None,
     project: Annotated[str | None, typer.Option(help="project (default: the file's name)")] = None,
-    strict: Annotated[bool | None, typer.Option("--strict/--tolerant", help="whether http/https, www., click parameters and a trailing slash count")] = None,
-    refetch: Annotated[bool, typer.Option("--refetch", help="ask pages again that were checked within this window")] = False,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--tolerant", help="whether http/https, www., click parameters and a trailing slash count"
+        ),
+    ] = None,
+    refetch: Annotated[
+        bool, typer.Option("--refetch", help="ask pages again that were checked within this window")
+    ] = False,
     output: Annotated[Output, typer.Option(help="table, csv, json or parquet")] = Output.TABLE,
     to: Annotated[Path | None, typer.Option(help="file for the report")] = None,
     limit: Annotated[int, typer.Option(help="rows of the terminal's table")] = 50,
@@ -56,6 +65,8 @@ def check(
         platform.close()
     report.write(rows, output, to, console=Console() if output is Output.TABLE else console, limit=limit)
     oldest = rows["last_checked_at"].min()
-    age = settings.clock.now() - oldest if oldest is not None else timedelta(0)  # type: ignore[operator]
-    if age > timedelta(minutes=10):
-        console.print(f"The oldest result is {age.total_seconds() / 60:.0f} min old: a page is asked once a window; --refetch asks again.")
+    if isinstance(oldest, datetime) and (age := settings.clock.now() - oldest) > timedelta(minutes=10):
+        minutes = age.total_seconds() / 60
+        console.print(
+            f"The oldest result is {minutes:.0f} min old: a page is asked once a window; --refetch asks again."
+        )

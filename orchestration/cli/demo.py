@@ -20,7 +20,9 @@ class DemoDisagrees(PermanentError):
 
 
 def demo(
-    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="start Dagster's webserver and daemon on the demo at the end")] = True,
+    ui: Annotated[
+        bool, typer.Option("--ui/--no-ui", help="start Dagster's webserver and daemon on the demo at the end")
+    ] = True,
 ) -> None:
     """Import two files, run seven windows over 68 scripted hosts, compare every state and event with the truth."""
     from orchestration import flow, resources
@@ -93,7 +95,21 @@ def _imports(play) -> Table:  # type: ignore[no-untyped-def]
 
 def _windows_table() -> Table:
     table = Table("window", title="What each window did", title_justify="left")
-    for heading in ("pages", "304", "wire kB", "edges", "found", "missing", "none", "new edges", "NEW", "LOST", "RECOVERED", "changes", "alerts"):
+    for heading in (
+        "pages",
+        "304",
+        "wire kB",
+        "edges",
+        "found",
+        "missing",
+        "none",
+        "new edges",
+        "NEW",
+        "LOST",
+        "RECOVERED",
+        "changes",
+        "alerts",
+    ):
         table.add_column(heading, justify="right")
     return table
 
@@ -116,9 +132,7 @@ def _changes(play, plays, platform) -> Table:  # type: ignore[no-untyped-def]
 
     table = Table("window", "project", "source", "target", "event", "why", title="What changed", title_justify="left")
     colours = {"lost": "red", "recovered": "green"}
-    rows = [
-        row for row in plays.edge_rows(play, platform, range(WINDOWS)) if row["event"] in colours or row["changes"]
-    ]
+    rows = [row for row in plays.edge_rows(play, platform, range(WINDOWS)) if row["event"] in colours or row["changes"]]
     for row in sorted(rows, key=lambda row: (row["window"], row["project"], row["source_url"])):
         event = row["event"].upper() if row["event"] in colours else ", ".join(row["changes"])
         table.add_row(
@@ -137,11 +151,17 @@ def _where_next(play, ui: bool, total: float, stores: float) -> Panel:  # type: 
         *([f"Dagster   http://127.0.0.1:{play.settings.stack.dagster_port}/asset-groups", ""] if ui else []),
         f"Evidence  {use} .venv/bin/backlinks explain {edge.source} {edge.target}",
         f"State     {use} .venv/bin/backlinks status",
-        f"SQL       curl -u {play.settings.clickhouse.user}:{play.settings.clickhouse.password.get_secret_value()} "
-        f"'http://127.0.0.1:{play.settings.clickhouse.port}/?database={play.settings.clickhouse.database}' "
-        f"-d 'SELECT * FROM transitions FORMAT PrettyCompact'",
+        f"SQL       {_curl(play)}",
         f"Files     {play.folder}/objects/datasets (Parquet), …/snapshots (zstd), {play.folder}/files (what was imported)",
         "Yours     .venv/bin/backlinks check FILE --target example.com",
         "Stop      make down",
     ]
     return Panel("\n".join(lines), title="where to look next", title_align="left")
+
+
+def _curl(play) -> str:  # type: ignore[no-untyped-def]
+    """A query that can be pasted. The local stack's password is no secret: it guards a loopback port."""
+    olap = play.settings.clickhouse
+    address = f"http://127.0.0.1:{olap.port}/?database={olap.database}"
+    query = "SELECT * FROM transitions FORMAT PrettyCompact"
+    return f"curl -u {olap.user}:{olap.password.get_secret_value()} '{address}' -d '{query}'"

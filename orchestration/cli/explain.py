@@ -22,7 +22,9 @@ class NoSuchEdge(PermanentError):
 def explain(
     source: Annotated[str, typer.Argument(help="page that holds, or held, the link")],
     target: Annotated[str, typer.Argument(help="page that it links to")],
-    snippet: Annotated[bool, typer.Option("--snippet/--no-snippet", help="show the stored HTML around the link, or where it was")] = True,
+    snippet: Annotated[
+        bool, typer.Option("--snippet/--no-snippet", help="show the stored HTML around the link, or where it was")
+    ] = True,
 ) -> None:
     """Every check of a link, oldest first: fetch, snapshot, manifest, evidence, state, event; and the HTML it stands on."""
     from orchestration import resources
@@ -44,9 +46,13 @@ def explain(
     try:
         edges = lookups.explain(platform.ledger, source_hash=hashes[0], target_hash=hashes[1])
         if not edges:
-            raise NoSuchEdge(f"no project monitors a link from {source} to {target}; `backlinks status` lists the projects")
+            raise NoSuchEdge(
+                f"no project monitors a link from {source} to {target}; `backlinks status` lists the projects"
+            )
         for edge in edges:
-            history = clickhouse.explain_edge(platform.clickhouse, edge.edge["project_id"], edge.edge["backlink_id"]).to_pylist()
+            history = clickhouse.explain_edge(
+                platform.clickhouse, edge.edge["project_id"], edge.edge["backlink_id"]
+            ).to_pylist()
             console.rule(f"[bold]{edge.edge['project']}")
             console.print(_verdict(edge.edge))
             console.print(_chain(edge, history))
@@ -76,7 +82,11 @@ def _chain(edge: Any, history: list[dict[str, Any]]) -> Table:
                   title_justify="left")  # fmt: skip
     for row in history:
         job, parse = jobs.get(row["fetch_job_id"]), parses.get(row["manifest_id"])
-        fetch = f"{job['outcome'] or job['status']} {job['http_status'] or ''}\n{job['detail'] or ''}".strip() if job else f"{row['source_http_status'] or ''}"
+        fetch = (
+            f"{job['outcome'] or job['status']} {job['http_status'] or ''}\n{job['detail'] or ''}".strip()
+            if job
+            else f"{row['source_http_status'] or ''}"
+        )
         manifest = f"{parse['links_found']} links\n{row['parser_version']}" if parse else ""
         event = [row["event"].upper()] if row["event"] != "none" else []
         events = "\n".join([*event, *(f"~{change}" for change in row["changes"])])
@@ -122,5 +132,8 @@ def _show_snippets(console: Console, platform: Platform, history: list[dict[str,
             before=before,
         )
         before = body
-        console.rule(f"{title}: {row['source_final_url'] or row['source_url']}, {row['observed_at']:%Y-%m-%d %H:%M}", align="left")
+        console.rule(
+            f"{title}: {row['source_final_url'] or row['source_url']}, {row['observed_at']:%Y-%m-%d %H:%M}",
+            align="left",
+        )
         console.print(Text(shown.html or "nothing on the page is like it"))

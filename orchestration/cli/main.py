@@ -6,7 +6,6 @@ import importlib
 import sys
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -24,7 +23,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "stack": ("orchestration.cli.stack:app", "The local stack: up, down, status, logs."),
     "url": ("orchestration.cli.url:url", "What a URL is to us, and why."),
     "parse": ("orchestration.cli.parse:parse", "What a page says: a page row and its links."),
-    "robots": ("orchestration.cli.robots:robots", "Whether robots.txt lets an agent fetch a URL, and which rule says so."),
+    "robots": (
+        "orchestration.cli.robots:robots",
+        "Whether robots.txt lets an agent fetch a URL, and which rule says so.",
+    ),
     "fetch": ("orchestration.cli.fetch:fetch", "Fetch a URL through every gate and show each decision."),
 }
 
@@ -32,10 +34,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 class _Lazy(TyperGroup):
     """A group that imports a command's module only when that command is named."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:
             return None
         module, attribute = _COMMANDS[cmd_name][0].split(":")
@@ -49,7 +51,7 @@ class _Lazy(TyperGroup):
         command.name = cmd_name
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 

@@ -31,7 +31,9 @@ def window_of(written: str | None, settings: Settings) -> Window:
 
 
 def run(
-    window: Annotated[str | None, typer.Option(help="a window's key, like 2026-12-01-10:00 (UTC); default: the open one")] = None,
+    window: Annotated[
+        str | None, typer.Option(help="a window's key, like 2026-12-01-10:00 (UTC); default: the open one")
+    ] = None,
     refetch: Annotated[bool, typer.Option("--refetch", help="ask pages again that the window has already")] = False,
 ) -> None:
     """Run every stage of a window: claim, fetch, parse, match, fold, write back. Running it again only adds what is new."""

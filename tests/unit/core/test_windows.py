@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from transforms.windows import BUCKETS, Window, bucket_of, buckets_of_shard, shard_of_bucket, shard_of_domain
 
 instants = st.datetimes(
-    min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC)  # noqa: DTZ001
+    min_value=datetime(2000, 1, 1),  # noqa: DTZ001 - hypothesis adds the zone
+    max_value=datetime(2100, 1, 1),  # noqa: DTZ001
+    timezones=st.just(UTC),
 )
 lengths = st.sampled_from([timedelta(minutes=m) for m in (5, 15, 60, 120, 1440)])
 
