@@ -643,7 +643,7 @@ class Crawl:
             not_before=not_before,
         )
 
-    def _back_off(self, origin: str, asked_s: int | None) -> float:
+    def _back_off(self, origin: str, asked_s: int | None, *, may_drain: bool = True) -> float:
         """Leave the whole origin alone; its waiting pages are deferred when that takes too long. Returns until when."""
         settings, now = self._settings, trio.current_time()
         state = self._state_of(origin)
@@ -656,7 +656,7 @@ class Crawl:
         until = now + seconds
         self._frontier.back_off(origin, until, now)
         self._dirty.add(origin)
-        if seconds > settings.max_backoff_wait_s or until >= self._budget_end:
+        if may_drain and (seconds > settings.max_backoff_wait_s or until >= self._budget_end):
             for entry in self._frontier.drain(origin, now):
                 self._give_up(
                     entry.payload, Reason.ORIGIN_BACKOFF, "The origin asked to be left alone, or does not answer."
@@ -731,9 +731,14 @@ class Crawl:
             await self._robots_redirected(ask, admission, response)
         elif response.problem is not None and not response.truncated:
             await self._robots_failed(ask, response.problem, response.detail)
+        elif response.status in (429, 503):
+            until = self._back_off(
+                grant.entry.origin, parse_retry_after(response.get("retry-after"), now), may_drain=False
+            )
+            await self._robots_failed(ask, reason_of_status(response.status), f"HTTP {response.status}", until)
+        elif response.status >= 500:
+            await self._robots_failed(ask, Reason.HTTP_5XX, f"HTTP {response.status}")
         else:
-            if response.status in (429, 503):
-                self._back_off(grant.entry.origin, parse_retry_after(response.get("retry-after"), now))
             self._robots_known(
                 self._robots.answered(ask.origin, response.status, response.body, response.get("cache-control"), now)
             )
@@ -752,11 +757,18 @@ class Crawl:
         await self._place(again)
         self._push(again, trio.current_time())
 
-    async def _robots_failed(self, ask: RobotsVisit, reason: Reason, detail: str) -> None:
-        """No answer: once more if that may help, else nothing may be fetched for now."""
-        now = trio.current_time()
-        wait = backoff_s(ask.attempt, self._settings.retry_base_s, 3600.0, self._rng.random)
-        if reason in TRANSIENT and ask.attempt < self._settings.max_attempts and now + wait < self._budget_end:
+    async def _robots_failed(self, ask: RobotsVisit, reason: Reason, detail: str, until: float = 0.0) -> None:
+        """No answer: once more if that may help and is soon, else nothing may be fetched for now (or the last good copy
+        stands in)."""
+        settings, now = self._settings, trio.current_time()
+        wait = max(until - now, backoff_s(ask.attempt, settings.retry_base_s, 3600.0, self._rng.random))
+        if (
+            reason in TRANSIENT
+            and ask.attempt < settings.max_attempts
+            and wait <= settings.max_backoff_wait_s
+            and now + wait < self._budget_end
+            and not self._robots.has_stand_in(ask.origin, self._clock.now())
+        ):
             self.summary.retries += 1
             again: _Entry = Entry(
                 ask.origin,

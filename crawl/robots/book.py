@@ -99,6 +99,11 @@ class RobotsBook:
         record = RobotsRecord(origin, _version(UNREACHABLE, body), UNREACHABLE, body, now, expires, good_at)
         return self._remember(record, now, cause, detail)
 
+    def has_stand_in(self, origin: str, now: datetime) -> bool:
+        """Is there a good copy that may be used while the file is unreachable?"""
+        old = self._stale.get(origin)
+        return old is not None and old.last_good_at is not None and now - old.last_good_at <= _STAND_IN
+
     def _remember(
         self, record: RobotsRecord, now: datetime, cause: Reason | None = None, detail: str = ""
     ) -> RobotsState:

@@ -188,6 +188,36 @@ def test_a_dead_host_is_not_hammered() -> None:
     assert len(sink.by_key) == 500
 
 
+def test_a_robots_that_fails_once_is_asked_again_and_the_last_good_copy_stands_in() -> None:
+    def answer(url: str, n: int) -> Response:
+        if "robots" in url:
+            return (
+                page(500, b"") if n == 0 else page(200, b"User-agent: *\nDisallow: /no\n", cache_control="max-age=300")
+            )
+        return page()
+
+    web = MemoryWeb(answer)
+    _, sink, origins = run(tasks_of("http://a.test/1", "http://a.test/no"), web)
+    assert [sink.by_key[n].reason for n in range(2)] == [Reason.OK, Reason.ROBOTS_DENIED]
+    assert web.asked["http://a.test/robots.txt"] == 2
+    # An hour later it is down: the copy of an hour ago is obeyed, without asking twice.
+    origins.robots["http://a.test"].expires_at = NOW - timedelta(minutes=50)
+    origins.robots["http://a.test"].last_good_at = NOW - timedelta(hours=1)
+    down = MemoryWeb(lambda url, n: page(503, b"") if "robots" in url else page())
+    _, sink, _ = run(tasks_of("http://a.test/1", "http://a.test/no"), down, origins=origins)
+    assert [sink.by_key[n].reason for n in range(2)] == [Reason.OK, Reason.ROBOTS_DENIED]
+    assert down.asked["http://a.test/robots.txt"] == 1
+
+
+def test_robots_that_stay_down_block_every_page_with_the_same_reason() -> None:
+    for status, retry_after in ((500, None), (503, None), (503, "7200"), (429, "7200")):
+        headers = {} if retry_after is None else {"retry_after": retry_after}
+        web = MemoryWeb(lambda url, n, s=status, h=headers: page(s, b"", **h) if "robots" in url else page())
+        _, sink, _ = run(tasks_of(*[f"http://a.test/{n}" for n in range(5)]), web)
+        assert {r.reason for r in sink.results} == {Reason.ROBOTS_UNREACHABLE}
+        assert all("robots" in url for _, url in web.log)
+
+
 def test_robots_denied_pages_cost_no_time() -> None:
     web = MemoryWeb(lambda url, n: page(200, b"User-agent: *\nDisallow: /no\n") if "robots" in url else page())
     urls = [f"http://a.test/no{n}" for n in range(500)] + ["http://a.test/yes"]
