@@ -30,6 +30,10 @@ PASSWORD_VARIABLE = "DBT_ENV_SECRET_BACKLINKS_CLICKHOUSE_PASSWORD"  # noqa: S105
 _ONE_AT_A_TIME = threading.RLock()
 """dbt keeps flags, adapters and the environment per process."""
 
+_parsed: dict[tuple[str, Path], tuple[float, Any]] = {}
+"""Parsed projects by database and work folder, with the age of the newest file: a warm process parses once, not for
+each window (other `--vars` would make dbt parse everything anew, 1 to 3 s)."""
+
 
 class DbtFailed(PermanentError):
     """A model or a test failed; the message names it."""
@@ -94,12 +98,8 @@ def prepare_manifest(settings: ClickHouseSettings, work: Path) -> Path:
     `work`: the stack's folder for dbt (`target/` and `logs/` go below it).
     """
     manifest = manifest_path(work)
-    if manifest.is_file():
-        made = manifest.stat().st_mtime
-        sources = (path for path in PROJECT_DIR.rglob("*") if path.suffix in {".sql", ".yml", ".md"})
-        if all(path.stat().st_mtime <= made for path in sources):
-            return manifest
-    _invoke(settings, work, dbt_arguments("parse"))
+    if not manifest.is_file() or manifest.stat().st_mtime < _newest_source():
+        _parse(settings, work)
     return manifest
 
 
@@ -117,13 +117,30 @@ def run_dbt(
 
     Raises `DbtFailed` naming the model or test that failed, `TransientError` when ClickHouse does not answer.
     """
-    prepare_manifest(settings, work)
-    return _invoke(
-        settings, work, dbt_arguments(command, window, select, full_refresh=full_refresh, variables=variables)
+    arguments = dbt_arguments(command, window, select, full_refresh=full_refresh, variables=variables)
+    results = _invoke(settings, work, arguments, _parse(settings, work))
+    return DbtReport(
+        models={one.node.name: one.execution_time for one in results if one.node.resource_type == "model"},
+        tests_passed=sum(str(one.status) == "pass" for one in results),
+        warnings=tuple(f"{one.node.name}: {one.message}" for one in results if str(one.status) == "warn"),
     )
 
 
-def _invoke(settings: ClickHouseSettings, work: Path, arguments: list[str]) -> DbtReport:
+def _parse(settings: ClickHouseSettings, work: Path) -> Any:
+    """dbt's manifest of the project for this database, from this process's memory if the files have not changed."""
+    place, newest = (settings.database, work), _newest_source()
+    with _ONE_AT_A_TIME:
+        if place not in _parsed or _parsed[place][0] < newest:
+            _parsed[place] = (newest, _invoke(settings, work, dbt_arguments("parse")))
+        return _parsed[place][1]
+
+
+def _newest_source() -> float:
+    return max(path.stat().st_mtime for path in PROJECT_DIR.rglob("*") if path.suffix in {".sql", ".yml", ".md"})
+
+
+def _invoke(settings: ClickHouseSettings, work: Path, arguments: list[str], manifest: Any = None) -> Any:
+    """Run dbt. Returns what dbt returns: a manifest for `parse`, else the list of results. Raises for any failure."""
     from dbt.cli.main import dbtRunner  # 1.5 s to import: only when it is needed
 
     work.mkdir(parents=True, exist_ok=True)
@@ -133,7 +150,7 @@ def _invoke(settings: ClickHouseSettings, work: Path, arguments: list[str]) -> D
     ]  # fmt: skip
     quiet = ["--quiet", "--no-use-colors", "--log-level-file", "info", "--no-version-check"]
     with _ONE_AT_A_TIME, _environment(dbt_environment(settings)):
-        outcome = dbtRunner().invoke([*quiet, *arguments, *common])
+        outcome = dbtRunner(manifest=manifest).invoke([*quiet, *arguments, *common])
     results: list[Any] = list(getattr(outcome.result, "results", None) or [])
     failures = [one for one in results if str(one.status) in {"error", "fail", "runtime error"}]
     if failures:
@@ -142,11 +159,7 @@ def _invoke(settings: ClickHouseSettings, work: Path, arguments: list[str]) -> D
         raise _explained(str(outcome.exception)) from outcome.exception
     if not outcome.success:
         raise DbtFailed(f"dbt {arguments[0]} failed; see {work / 'logs' / 'dbt.log'}")
-    return DbtReport(
-        models={one.node.name: one.execution_time for one in results if one.node.resource_type == "model"},
-        tests_passed=sum(str(one.status) == "pass" for one in results),
-        warnings=tuple(f"{one.node.name}: {one.message}" for one in results if str(one.status) == "warn"),
-    )
+    return outcome.result if arguments[0] == "parse" else results
 
 
 def _failure(failures: list[Any]) -> BacklinksError:

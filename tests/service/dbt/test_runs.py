@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from tests.fixtures.clickhouse import PROJECT, T0, key, observation, window
+from tests.fixtures.clickhouse import PROJECT, T0, key, observation, own_database, window
 from tests.fixtures.stack import free_port
 from tests.service.dbt.folding import Warehouse, short
 from transforms.errors import PermanentError, TransientError
@@ -21,6 +21,12 @@ from warehouse.clickhouse.dbt import PASSWORD_VARIABLE
 from warehouse.clickhouse.read import EDGE_EXPLAINED, PROJECT_EDGES
 
 pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module")
+def clickhouse_settings(clickhouse_server: ClickHouseSettings) -> ClickHouseSettings:
+    """One name for this module's databases, made and dropped for each test: dbt parses the project for a name once."""
+    return own_database(clickhouse_server)
 
 
 @pytest.fixture
