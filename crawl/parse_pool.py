@@ -8,6 +8,7 @@ otherwise), the rest of its chunk goes to a fresh worker, and the batch goes on.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -192,6 +193,7 @@ def _count(tables: tuple[pa.Table, pa.Table], counts: ParseCounts) -> None:
 
 
 def _work(jobs: list[ParseJob], progress: str, limits: ParseLimits, agent: str) -> tuple[pa.Table, pa.Table]:
+    gc.disable()  # pages make no cycles; a collection in mid-chunk would walk all their rows for nothing
     pages: list[ParsedPage] = []
     descriptor = os.open(progress, os.O_WRONLY)
     try:
@@ -200,6 +202,7 @@ def _work(jobs: list[ParseJob], progress: str, limits: ParseLimits, agent: str) 
             pages.append(_deadline_parse(job, limits, agent))
     finally:
         os.close(descriptor)
+        gc.enable()
     return _tables(jobs, pages)
 
 

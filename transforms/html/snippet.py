@@ -99,8 +99,9 @@ def _around(node: LexborNode, radius: int) -> str:
         parent = walker.parent
         if parent is None:
             break
-        sibling, pieces = walker.prev, []
-        while sibling is not None and sum(map(len, pieces)) < radius:
+        sibling = walker.prev
+        pieces: list[str] = []
+        while sibling is not None and sum(len(piece) for piece in pieces) < radius:
             pieces.append(sibling.html or "")
             sibling = sibling.prev
         opening = (parent.html or "").partition(">")[0] + ">"

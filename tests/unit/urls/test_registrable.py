@@ -40,3 +40,21 @@ def test_a_broken_list_is_refused(tmp_path: Path) -> None:
     short.write_text("com\nnet\n")
     with pytest.raises(BadSuffixList, match="only 2 rules"):
         SuffixList.from_file(short)
+
+
+def test_look_up_equals_the_packages_own() -> None:
+    from publicsuffixlist import PSLFILE, PublicSuffixList
+
+    package = PublicSuffixList()
+    rules = [
+        line.strip()
+        for line in Path(PSLFILE).read_text("utf-8").splitlines()
+        if line.strip() and not line.startswith("//")
+    ]
+    hosts = {"com", "a", "a.b.c.d", "x.unknowntld"}
+    for rule in rules[::7]:
+        name = rule.lstrip("!*.").encode("idna").decode()
+        hosts |= {name, f"a.{name}", f"b.a.{name}", f"c.b.a.{name}"}
+    assert len(hosts) > 5_000
+    for host in hosts:
+        assert registrable(host) == (package.privatesuffix(host), package.publicsuffix(host)), host
