@@ -1,6 +1,5 @@
 """Claims: nothing twice, nobody waits, quotas and shares, what a claim brings along."""
 
-# ruff: noqa: E501
 from __future__ import annotations
 
 import threading

@@ -1,6 +1,6 @@
 """Connections: times, staging, a pool that waits, retries, and one clear sentence for each way a server can refuse."""
 
-# ruff: noqa: E501, DTZ001
+# ruff: noqa: DTZ001
 from __future__ import annotations
 
 import threading

@@ -1,6 +1,5 @@
 """Migrations: idempotent, safe at once, resumable after a kill, honest about a newer schema."""
 
-# ruff: noqa: E501
 from __future__ import annotations
 
 import threading
