@@ -150,7 +150,7 @@ async def _parse_chunk(
     waiting = [chunk]
     while waiting:
         part = waiting.pop()
-        progress.write_bytes(b"")
+        progress.write_bytes(b"")  # noqa: ASYNC240 - a few bytes in a temporary folder
         try:
             with trio.fail_after(limits.cpu_s * _WALL_FACTOR + len(part)):
                 tables = await trio_parallel.run_sync(
@@ -165,7 +165,7 @@ async def _parse_chunk(
             reason = Reason.PARSE_TIMEOUT
         counts.killed += 1
         # The progress file says which page was at work; the ones before it are parsed again, the ones behind it next.
-        at = min(int(progress.read_bytes() or b"0"), len(part) - 1)
+        at = min(int(progress.read_bytes() or b"0"), len(part) - 1)  # noqa: ASYNC240
         culprit = part[at]
         tables = _tables([culprit], [failed_page(culprit.document_url, len(culprit.body), reason)])
         _count(tables, counts)

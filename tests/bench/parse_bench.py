@@ -20,7 +20,7 @@ from tests.fixtures.chromium import find_corpus
 from transforms.html import manifest_tables, parse_page
 from transforms.urls import identify_many
 
-_WORDS = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore".split(" ")
+_WORDS = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore".split(" ")  # noqa: SIM905
 
 
 def page(seed: int, size: int = 60_000, links: int = 100) -> bytes:
@@ -32,10 +32,11 @@ def page(seed: int, size: int = 60_000, links: int = 100) -> bytes:
 
     inside = links - 2 * (links // 5)
     filler = max(1, (size - links * 90) // inside // 12 - 10)
-    parts = [
+    head = (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Page {seed}</title><link rel="canonical" href="https://www.example.com/p/{seed}">'
         '<meta name="robots" content="index,follow"><script>var a=1;</script><style>.a{color:red}</style></head><body><header><nav><ul>'
-    ]  # fmt: skip
+    ]
+    parts = [head]
     parts += [
         f'<li class="nav-item"><a href="/section/{at}" class="nav-link">{words(2)}</a></li>' for at in range(links // 5)
     ]

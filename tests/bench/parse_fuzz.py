@@ -28,7 +28,7 @@ _PIECES = [
     b"<a href=", b"<", b">", b"</a>", b"\0", b"<svg>", b"<math>", b"<table>", b"<template>", b"<select>", b"'", b'"', b"&#x110000;",
     b"<!--", b"-->", b"<![CDATA[", b"<base href=", b"<meta charset=", b"<plaintext>", b"<frameset>", b"\xff\xfe", b"\xef\xbb\xbf",
     b"<script><!--<script>", b"</script>", b"<form>", b"<a hidden style='display:none'>", b"<nobr>", b"<b><i><u><font>", b"\x1b$B",
-    b"href=http://[::", b"xn--", b"%", b"<link rel=canonical href=", b"<meta name=robots content='unavailable_after: 31 Feb,", b"=", b" a a=",
+    b"href=http://[::", b"xn--", b"%", b"<link rel=canonical href=", b"<meta name=robots content='unavailable_after: 31 Feb,", b"=", b" a a=",  # noqa: E501
 ]  # fmt: skip
 _LABELS = sorted(NAME_OF)
 

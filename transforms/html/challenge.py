@@ -4,6 +4,8 @@ A marker decides only on a page with little text of its own: vendors leave beaco
 articles about challenges. Not here: HTTP status and headers (`crawl` looks at those as well).
 """
 
+# ruff: noqa: E501 - pages and markers are data, one a line
+
 from __future__ import annotations
 
 import re

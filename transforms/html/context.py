@@ -7,6 +7,7 @@ Sources: HTML-AAM 1.0 §3.4 (`header` and `footer` are landmarks only outside of
 from __future__ import annotations
 
 import re
+
 from selectolax.lexbor import LexborNode
 
 from transforms.html.text import invisible, undisplayed

@@ -31,6 +31,7 @@ AGENT = "BacklinksMonitor"
 
 _SHELL_TEXT_CHARS = 300
 _SHELL_LINKS = 3
+_LONG_TEXT_CHARS = 20_000
 _CHALLENGE_LINKS = 60
 """A page with more links than this is neither a challenge nor a consent wall."""
 _MOUNT = re.compile(
@@ -260,21 +261,23 @@ def _language(tree: LexborHTMLParser, elements: list[tuple[LexborNode, str, dict
 
 
 def _visible_text(tree: LexborHTMLParser) -> tuple[int, int]:
-    """Characters and UTF-8 bytes of the body's text without white space, scripts, styles and the like."""
+    """Characters that are not white space, and UTF-8 bytes, of the body's text without scripts, styles and the like.
+
+    The characters decide only whether a page is next to empty: a long text is not looked at closely.
+    """
     body = tree.body
     if body is None:
         return 0, 0
     text = body.text()
-    size = _inked(text)
-    for node in body.css("script,style,textarea,noembed,noframes,iframe"):
-        size -= _inked(node.text())
-    size = max(0, size)
-    return (size, size) if text.isascii() else (size * len(text) // max(1, len(text.encode("utf-8", "replace"))), size)
-
-
-def _inked(text: str) -> int:
-    """UTF-8 bytes that are not white space."""
-    return len(text.encode("utf-8", "replace").translate(None, b" \t\n\f\r"))
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    chars = len(text)
+    unseen = [node.text() for node in body.css("script,style,textarea,noembed,noframes,iframe")]
+    for piece in unseen:
+        size -= len(piece) if piece.isascii() else len(piece.encode("utf-8", "replace"))
+        chars -= len(piece)
+    if chars < _LONG_TEXT_CHARS:
+        chars = len("".join(text.split())) - sum(len("".join(piece.split())) for piece in unseen)
+    return max(0, chars), max(0, size)
 
 
 def _is_script_shell(markup: bytes, text_chars: int, links: int) -> bool:

@@ -50,7 +50,7 @@ class Resolver:
 
     def __call__(self, raw: str) -> Resolved:
         text = raw
-        if self._origin is not None and _CLEAN_PATH.fullmatch(raw):
+        if raw[:1] == "/" and self._origin is not None and _CLEAN_PATH.fullmatch(raw):
             text = self._origin + raw
         known = _absolute.get(text)
         if known is not None:

@@ -173,7 +173,7 @@ def _date(directive: str) -> datetime | None:
     for form in _DATE_FORMATS:
         for candidate in (text, text.partition(",")[2].strip()):
             try:
-                parsed = datetime.strptime(candidate.replace("z", "+0000") if "%z" in form else candidate, form)
+                parsed = datetime.strptime(candidate.replace("z", "+0000") if "%z" in form else candidate, form)  # noqa: DTZ007
             except ValueError:
                 continue
             return (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).astimezone(UTC)

@@ -3,6 +3,8 @@
 Source: HTML §3.2.7 "The innerText and outerText properties", §15.3 (default style sheet). Not here: which links exist.
 """
 
+# ruff: noqa: SIM905 - names of elements read better in a row
+
 from __future__ import annotations
 
 import re

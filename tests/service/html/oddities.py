@@ -3,6 +3,8 @@
 Each is a body (bytes) and a Content-Type; the right answers are what Chromium says (`test_chromium`).
 """
 
+# ruff: noqa: E501 - pages and markers are data, one a line
+
 from __future__ import annotations
 
 HTML = "text/html"

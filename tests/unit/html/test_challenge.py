@@ -1,5 +1,7 @@
 """Challenge and consent pages by their documented markers; ordinary pages with a vendor's beacon are ordinary pages."""
 
+# ruff: noqa: E501 - pages and markers are data, one a line
+
 from __future__ import annotations
 
 import pytest

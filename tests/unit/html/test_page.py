@@ -305,7 +305,7 @@ def test_a_manifest_is_known_by_all_that_could_change_it() -> None:
 
 _REFERENCES = st.builds(
     "".join,
-    st.lists(st.sampled_from([*"abZ09-._~/?#=&:@ %'é\\\t", "http://", "https://", "//", "xn--", "..", "/./", "example.com", "1.2", "%2e"]), max_size=9),
+    st.lists(st.sampled_from([*"abZ09-._~/?#=&:@ %'é\\\t", "http://", "https://", "//", "xn--", "..", "/./", "example.com", "1.2", "%2e"]), max_size=9),  # noqa: E501
 )  # fmt: skip
 
 
@@ -326,7 +326,7 @@ def test_the_quick_ways_of_resolving_change_nothing(raw: str, base: str) -> None
         assert (quick.host, quick.registrable_domain) == (one.host, one.registrable_domain)
 
 
-@given(st.binary(max_size=300) | st.lists(st.sampled_from([b"<a href=", b"<", b">", b"</a>", b"\0", b"<svg>", b"<table>", b"'", b"&#x", b"<!--", b"<base href=", b"\xff\xfe", b"<meta charset=", b"gb18030", b"x"]), max_size=40).map(b"".join))  # fmt: skip
+@given(st.binary(max_size=300) | st.lists(st.sampled_from([b"<a href=", b"<", b">", b"</a>", b"\0", b"<svg>", b"<table>", b"'", b"&#x", b"<!--", b"<base href=", b"\xff\xfe", b"<meta charset=", b"gb18030", b"x"]), max_size=40).map(b"".join))  # fmt: skip # noqa: E501
 @settings(max_examples=200)
 def test_any_bytes_give_a_page(body: bytes) -> None:
     parsed = parse_page(body, document_url=URL)

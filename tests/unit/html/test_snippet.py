@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transforms.html import snippet
 
-OLD = b'<main id=m><p>Lorem ipsum dolor sit amet see <a href="https://t.example/x">the target</a> for more on this topic.</p><p>z</p></main>'
+OLD = b'<main id=m><p>Lorem ipsum dolor sit amet see <a href="https://t.example/x">the target</a> for more on this topic.</p><p>z</p></main>'  # noqa: E501
 GONE = b"<main id=m><div><p>Lorem ipsum dolor sit amet see the target for more on this topic.</p></div><p>z</p></main>"
 REWRITTEN = b"<main id=m><p>Quite another story</p></main>"
 PAGE = {"document_url": "https://s.example/", "target": "https://t.example/x"}

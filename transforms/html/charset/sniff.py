@@ -103,8 +103,8 @@ _HEAD_TAGS = frozenset({b"script", b"noscript", b"style", b"link", b"meta", b"ob
 def prescan(body: bytes) -> str | None:
     """The encoding that a meta element declares, as Chromium looks for it; None when there is none.
 
-    An XML declaration counts, too. The first 1,024 bytes are searched in any case; beyond them for as long as only elements of the head were met (other
-    browsers reparse instead, with the same result). Comments, scripts, styles and titles are skipped. UTF-16 in a meta
+    An XML declaration counts, too. The first 1,024 bytes are searched in any case; beyond them for as long as only
+    elements of the head were met (other browsers reparse instead, with the same result). Comments, scripts, styles and titles are skipped. UTF-16 in a meta
     means UTF-8, x-user-defined windows-1252 (HTML §13.2.3.2, "prescan a byte stream").
     """
     at, in_head = 0, True
