@@ -35,7 +35,7 @@ def page(seed: int, size: int = 60_000, links: int = 100) -> bytes:
     head = (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Page {seed}</title><link rel="canonical" href="https://www.example.com/p/{seed}">'
         '<meta name="robots" content="index,follow"><script>var a=1;</script><style>.a{color:red}</style></head><body><header><nav><ul>'
-    ]
+    )
     parts = [head]
     parts += [
         f'<li class="nav-item"><a href="/section/{at}" class="nav-link">{words(2)}</a></li>' for at in range(links // 5)

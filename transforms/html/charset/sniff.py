@@ -104,8 +104,9 @@ def prescan(body: bytes) -> str | None:
     """The encoding that a meta element declares, as Chromium looks for it; None when there is none.
 
     An XML declaration counts, too. The first 1,024 bytes are searched in any case; beyond them for as long as only
-    elements of the head were met (other browsers reparse instead, with the same result). Comments, scripts, styles and titles are skipped. UTF-16 in a meta
-    means UTF-8, x-user-defined windows-1252 (HTML §13.2.3.2, "prescan a byte stream").
+    elements of the head were met (other browsers reparse instead, with the same result). Comments, scripts, styles
+    and titles are skipped. UTF-16 in a meta means UTF-8, x-user-defined windows-1252 (HTML §13.2.3.2, "prescan a
+    byte stream").
     """
     at, in_head = 0, True
     declared = _XML_DECLARATION.match(body, 0, PRESCAN_BYTES)
