@@ -33,7 +33,7 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
     counts: list[dict[str, int]] = []
     news = []
     for states in clickhouse.iter_edge_states(platform.clickhouse, window):
-        observations = clickhouse.read_observations(platform.clickhouse, observation_ids=states["observation_id"])
+        observations = _observations(platform, window, states)
         rules = projects.alert_rules(platform.ledger, pc.unique(states["project_id"]).to_pylist())
         edges = pc.unique(states["backlink_id"])
         now = platform.clock.now()
@@ -55,6 +55,7 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
                 schedule=schedule(platform, states, observations, fetches),
                 alert_events=raised.events,
                 deliveries=raised.deliveries,
+                outbox=raised.outbox,
             ),
             now=now,
         )
@@ -72,6 +73,17 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
         )
         news.append(changed.select("backlink_id", "observed_at", "event", "changes", "state").to_arrow())
     return due_sources.total(counts), pa.concat_tables(news) if news else pa.table({"event": pa.array([], pa.string())})
+
+
+def _observations(platform: Platform, window: Window, states: pa.Table) -> pa.Table:
+    """What the states stand after: mostly this window's (one month is read), and later ones that were folded again."""
+    here = clickhouse.read_observations(platform.clickhouse, window, observation_ids=states["observation_id"])
+    late = states.filter(pc.invert(pc.is_in(states["observation_id"], here["observation_id"])))
+    if not late.num_rows:
+        return here
+    return pa.concat_tables(
+        [here, clickhouse.read_observations(platform.clickhouse, observation_ids=late["observation_id"])]
+    )
 
 
 def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetches: pa.Table) -> pa.Table:

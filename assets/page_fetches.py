@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -77,8 +78,8 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Sto
         if done.num_rows and not refetch:
             sink.reconcile(done)
         if todo.num_rows:
-            done_now = crawl.run_batch(
-                [_task(row) for row in todo.to_pylist()],
+            summary_of_crawl = crawl.run_batch(
+                [_task(row, unconditional=refetch) for row in todo.to_pylist()],
                 settings=platform.crawl,
                 sink=sink,
                 snapshots=platform.snapshots,
@@ -86,17 +87,22 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Sto
                 clock=platform.clock,
                 stop=stop,
             )
-            if done_now.stopped is not None:
-                raise Stopped(
-                    f"the crawl of {at.key} was stopped ({done_now.stopped}): {done_now.results} of {done_now.tasks} pages "
-                    "are committed, the next run fetches the rest"
-                )
+            stopped_early(summary_of_crawl, f"the crawl of {at.key}")
     return latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
 
 
-def _task(row: dict) -> FetchTask:
+def stopped_early(done: crawl.CrawlSummary, what: str) -> None:
+    """Raises `Stopped` when a signal or a person ended the crawl before its end."""
+    if done.stopped is not None:
+        raise Stopped(
+            f"{what} was stopped ({done.stopped}): {done.results} of {done.tasks} pages are committed, the next run "
+            "fetches the rest"
+        )
+
+
+def _task(row: dict[str, Any], *, unconditional: bool) -> FetchTask:
     prior = None
-    if row["prior_content_hash"] and row["prior_object_key"] and row["prior_document_url"]:
+    if not unconditional and row["prior_content_hash"] and row["prior_object_key"] and row["prior_document_url"]:
         headers = json.loads(row["prior_headers"] or "{}")
         prior = Prior(
             content_hash=row["prior_content_hash"],

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import crawl
 from assets import tables
 from assets.link_manifests import READABLE_CODES
+from assets.page_fetches import stopped_early
 from assets.partition import WindowShard, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
@@ -37,7 +38,7 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
     if todo.num_rows:
         sink = MemorySink()
         with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
-            crawl.run_batch(
+            done = crawl.run_batch(
                 [
                     FetchTask(
                         key=row["target_url_id"], url=row["target_url"], registrable_domain=row["registrable_domain"]
@@ -53,6 +54,7 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
             have = pa.concat_tables([have, health_rows(sink.results)])
             platform.datasets.write_part(TARGET_HEALTH, at.window, at.shard, have, "all")
             targets.commit_targets(platform.ledger, have, window=at.window, lease=lease)
+            stopped_early(done, f"the target checks of {at.key}")
     elif have.num_rows:
         targets.commit_targets(platform.ledger, have, window=at.window)
     clickhouse.load_target_health(platform.clickhouse, have, at.window)

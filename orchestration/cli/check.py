@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from orchestration.cli.console import wide_console
 from orchestration.report import Output
 from orchestration.settings import Settings
 
@@ -42,7 +42,7 @@ def check(
     from warehouse.ledger import due
 
     settings = Settings()
-    console = Console(stderr=output is not Output.TABLE)
+    console = wide_console(stderr=output is not Output.TABLE)
     start_stores(settings)
     platform = resources.platform(settings)
     try:
@@ -63,7 +63,7 @@ def check(
         rows = report.edges(platform, imported.project.id)
     finally:
         platform.close()
-    report.write(rows, output, to, console=Console() if output is Output.TABLE else console, limit=limit)
+    report.write(rows, output, to, console=console, limit=limit)
     oldest = rows["last_checked_at"].min()
     if isinstance(oldest, datetime) and (age := settings.clock.now() - oldest) > timedelta(minutes=10):
         minutes = age.total_seconds() / 60

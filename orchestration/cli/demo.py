@@ -7,10 +7,10 @@ import time
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
+from orchestration.cli.console import wide_console
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
 
@@ -32,7 +32,7 @@ def demo(
     from warehouse.local import stack
     from warehouse.local.paths import StackFolder
 
-    console = Console()
+    console = wide_console()
     settings = Settings()
     began = time.monotonic()
     folder = StackFolder.of(settings.stack).root / plays.DEMO

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assets.platform import Platform
+from orchestration.cli.console import wide_console
 from orchestration.settings import Settings
 from transforms.errors import BacklinksError, PermanentError
 
@@ -41,7 +42,7 @@ def explain(
             raise NoSuchEdge(f"{written} is no URL of a page ({found.reason}): write it with http:// or https://")
         hashes.append(url_hash(found.identity))
     require_stores(settings)
-    console = Console()
+    console = wide_console()
     platform = resources.platform(settings)
     try:
         edges = lookups.explain(platform.ledger, source_hash=hashes[0], target_hash=hashes[1])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from orchestration.cli.console import wide_console
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
 from transforms.windows import Window
@@ -43,7 +43,7 @@ def run(
     settings = Settings()
     wanted = window_of(window, settings)
     require_stores(settings)
-    console = Console()
+    console = wide_console()
     with flow.instance(settings) as instance, console.status(f"window {wanted.key}") as status:
         report = flow.run_window(settings, wanted, on=instance, progress=status.update, refetch=refetch)
     console.print(summary(report))

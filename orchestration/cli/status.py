@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from orchestration.cli.console import wide_console
 from orchestration.settings import Settings
 
 
@@ -21,7 +21,7 @@ def status(windows: Annotated[int, typer.Option(min=1, help="how many windows to
     require_stores(settings)
     with Ledger(settings.ledger) as ledger:
         found = lookups.status(ledger, now=settings.clock.now(), windows=windows)
-    console = Console()
+    console = wide_console()
     if not found.projects.num_rows:
         console.print("No project yet: `backlinks import FILE --project NAME`, or `backlinks check FILE`.")
         return

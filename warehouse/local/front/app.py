@@ -332,7 +332,8 @@ class Front:
         now = time.monotonic()
         for key, old in list(self._sessions.items()):
             if not old.busy and now - old.last_used > old.timeout_s:
-                del self._sessions[key]
+                if self._sessions.pop(key, None) is None:
+                    continue  # another request that waited beside us closed it
                 await self._run(old.handle.close)
         name = request.params.get("session_id")
         if not name:

@@ -9,4 +9,6 @@ JOIN urls AS su ON su.id = b.source_url_id
 JOIN domains AS sd ON sd.id = su.domain_id
 JOIN urls AS tu ON tu.id = b.target_url_id
 WHERE j.validation_window = %(start)s AND j.bucket IN ({buckets}) AND j.fetch_profile_hash = %(profile)s AND b.is_active = TRUE
+  -- An edge that was heard of later is no part of an earlier window: claiming that again must not add to history.
+  AND b.first_seen_at < %(end)s
 ORDER BY b.source_url_id, b.id;
