@@ -71,7 +71,7 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Sto
     """Fetch what the window x shard still lacks. Returns the partition's outcomes, one row per source."""
     due = platform.datasets.read(DUE_SOURCES, at.window, at.shard)
     have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
-    done = have.filter(pc.not_equal(have["outcome"], Outcome.DEFERRED.value))
+    done = settled(platform, at, have)
     todo = due if refetch else due.filter(pc.invert(pc.is_in(due["source_url_id"], done["source_url_id"])))
     with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
         sink = PartitionSink(platform, at, lease)
@@ -89,6 +89,14 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Sto
             )
             stopped_early(summary_of_crawl, f"the crawl of {at.key}")
     return latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
+
+
+def settled(platform: Platform, at: WindowShard, outcomes: pa.Table) -> pa.Table:
+    """The outcomes that are not asked for again. What was deferred is retried while its window is open; then it stays
+    coverage debt of that window, so that materializing a past window again changes nothing."""
+    if platform.clock.now() >= at.window.end:
+        return outcomes
+    return outcomes.filter(pc.not_equal(outcomes["outcome"], Outcome.DEFERRED.value))
 
 
 def stopped_early(done: crawl.CrawlSummary, what: str) -> None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import crawl
 from assets import tables
 from assets.link_manifests import READABLE_CODES
-from assets.page_fetches import stopped_early
+from assets.page_fetches import settled, stopped_early
 from assets.partition import WindowShard, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
@@ -18,7 +18,7 @@ from crawl.memory import MemorySink, MemorySnapshots
 from crawl.parse_pool import ParseJob
 from crawl.ports import FetchResult, FetchTask
 from transforms.evidence import health_expr
-from transforms.reasons import Outcome, Reason
+from transforms.reasons import Reason
 from transforms.schemas import PAGE_MANIFESTS, TARGET_HEALTH
 from warehouse import clickhouse
 from warehouse.ledger import targets
@@ -33,7 +33,7 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
         owner=platform.owner,
     )  # fmt: skip
     have = platform.datasets.read(TARGET_HEALTH, at.window, at.shard)
-    have = have.filter(pc.not_equal(have["outcome"], Outcome.DEFERRED.value))
+    have = settled(platform, at, have)
     todo = claimed.filter(pc.invert(pc.is_in(claimed["target_url_id"], have["target_url_id"])))
     if todo.num_rows:
         sink = MemorySink()
