@@ -1,3 +1,9 @@
 """Fixtures for every test live in `tests/fixtures/`, one module per kind of server."""
 
-pytest_plugins = ["tests.fixtures.stack", "tests.fixtures.ledger", "tests.fixtures.clickhouse", "tests.fixtures.web", "tests.fixtures.objects"]
+pytest_plugins = [
+    "tests.fixtures.stack",
+    "tests.fixtures.ledger",
+    "tests.fixtures.clickhouse",
+    "tests.fixtures.objects",
+    "tests.fixtures.web",
+]

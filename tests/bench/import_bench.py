@@ -5,7 +5,7 @@ and then imported into a private MySQL server by a process of its own, whose pea
 bound 500 MB. Not a test: it takes minutes.
 """
 
-# ruff: noqa: E501 - rows as they are in the export
+
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - tables of arguments
+
 """`backlinks import` as a person meets it: one sentence and exit code 1 for what is wrong, a table for what went well."""
 
 from __future__ import annotations

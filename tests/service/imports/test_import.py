@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - tables and real headings
+
 """Whole imports against a real ledger: every row ends somewhere, whatever the file is and whatever happens to the process."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - tables and real headings
+
 """Headings and delimiters of the exports people have (spellings: the project's notes on imports)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - tables and real headings
+
 """CSV as it is found. The promise: each physical line that is not blank belongs to exactly one row, whatever the quoting."""
 
 from __future__ import annotations

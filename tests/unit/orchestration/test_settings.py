@@ -28,7 +28,7 @@ def test_secrets_are_not_shown() -> None:
 
 def test_an_env_file_brings_the_same_settings_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = Settings(
-        ledger=LedgerSettings(database="backlinks_demo", password=SecretStr("it's \"quoted\" #1")),
+        ledger=LedgerSettings(database="backlinks_demo", password=SecretStr('it\'s "quoted" #1')),
         crawl=CrawlSettings(test_hosts={"a.test": "127.10.0.1:8080"}, origin_gap_s=0.1),
         clock_now=datetime(2026, 11, 20, 2, 5, tzinfo=UTC),
         shards=2,
