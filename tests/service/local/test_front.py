@@ -155,21 +155,13 @@ def test_sessions_hold_temporary_tables_and_set(clickhouse_server: ClickHouseSet
 
 def test_a_session_is_one_at_a_time_and_ends(clickhouse_server: ClickHouseSettings) -> None:
     name = uuid.uuid4().hex
-    slow = threading.Thread(
-        target=post,
-        args=(
-            clickhouse_server,
-            b"SELECT sleepEachRow(0.5) FROM numbers(4) SETTINGS max_block_size = 1",
-            f"/?session_id={name}",
-        ),
-    )
+    text = f"SELECT '{name}', sleepEachRow(0.5) FROM numbers(4) SETTINGS max_block_size = 1"
+    slow = threading.Thread(target=post, args=(clickhouse_server, text.encode(), f"/?session_id={name}"))
     slow.start()
-    assert wait_for(
-        lambda: (
-            post(clickhouse_server, b"SELECT 1", f"/?session_id={name}").headers["X-ClickHouse-Exception-Code"] == "373"
-        ),
-        10,
-    )
+    running = f"SELECT count() FROM system.processes WHERE query LIKE '%{name}%' AND query NOT LIKE '%system.processes%'"
+    assert wait_for(lambda: post(clickhouse_server, running.encode(), "/").text == "1\n", 10)
+    busy = post(clickhouse_server, b"SELECT 1", f"/?session_id={name}")
+    assert busy.headers["X-ClickHouse-Exception-Code"] == "373"
     slow.join()
     assert post(clickhouse_server, b"SELECT 1", f"/?session_id={name}").text == "1\n"
     missing = post(clickhouse_server, b"SELECT 1", "/?session_id=never-opened&session_check=1")
