@@ -108,7 +108,9 @@ def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetch
         .with_columns(
             consecutive_failures=pl.col("consecutive_source_failures"),
             interval_s=pl.col("recrawl_interval_seconds"),
-            change_interval_s=pl.col("change_interval_ema_s"),
+            change_interval_s=recheck.change_estimate(
+                pl.col("change_interval_ema_s"), pl.col("last_changed_at"), pl.col("observed_at")
+            ),
         )
     )
     checks = recheck.next_checks(edges, now=platform.clock.now(), window_length=platform.window_length)

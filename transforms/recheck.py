@@ -1,5 +1,5 @@
 """When an edge is checked next. A pure, set-based policy over what the last check said. Here: next checks, the
-estimate of how often a page changes, the spreading of imports, projected coverage. Not here: claiming
+estimate of how often a page changes, projected coverage. Not here: claiming
 (`warehouse.ledger`).
 
 | the edge | next check |
@@ -62,7 +62,7 @@ def next_checks(
     - `consecutive_failures`: checks in a row, this one included, whose evidence was `none` (0 otherwise)
     - `retry_after_s`: Retry-After of the last fetch, or null
     - `interval_s`: the project's interval in seconds, or null (then `default_interval`)
-    - `change_interval_s`: estimated change interval of the source (`update_change_intervals`), or null
+    - `change_interval_s`: estimated change interval of the source (`change_estimate`), or null
     """
     seen = pl.col("observed_at").dt.cast_time_unit(_US)
     length_us = window_length // timedelta(microseconds=1)
@@ -142,43 +142,16 @@ def _interval(default: timedelta) -> pl.Expr:
     return pl.when((pl.col("why") == "long_lost") | (wait >= longest)).then(early).otherwise(wait)
 
 
-def update_change_intervals(sources: pl.DataFrame) -> pl.DataFrame:
-    """How often pages change, as known now: `source_url_id`, `change_interval_s`, `last_changed_at`, `estimate_s`.
+def change_estimate(average_s: pl.Expr, last_changed_at: pl.Expr, observed_at: pl.Expr) -> pl.Expr:
+    """Seconds between two changes of a page, as should be expected now; null while nothing is known of it.
 
-    `sources` has one row per source of a window: `source_url_id`, `observed_at`, `content_hash` (null when there is no
-    body: then nothing is learned), `prior_content_hash` (null: never seen), and `change_interval_s` (Float64),
-    `last_changed_at` as they were before. The first body starts the clock. A change updates the average,
-    `ema = 0.3 * (observed_at - last_changed_at) + 0.7 * ema`; the first change is the average. `estimate_s` is what
-    `next_checks` should use: the average, pulled up (not stored) while the page has been quiet for longer than that.
+    `average_s` is the exponential average that the ledger keeps (weight 0.3 for the newest interval, see
+    `warehouse/ledger/sql/fetches/commit.sql`). A page that has been quiet for longer than that pulls it up, without
+    being written back; one that was never seen to change is at least as slow as it has been quiet.
     """
-    seen = pl.col("content_hash").is_not_null()
-    first = seen & (pl.col("prior_content_hash").is_null() | pl.col("last_changed_at").is_null())
-    changed = seen & ~first & (pl.col("content_hash") != pl.col("prior_content_hash"))
-    quiet = (pl.col("observed_at") - pl.col("last_changed_at")).dt.total_microseconds() / 1e6
-    ema = pl.col("change_interval_s").cast(pl.Float64)
-    blend = EMA_ALPHA * quiet + (1 - EMA_ALPHA) * ema
-    frame = sources.with_columns(
-        change_interval_s=pl.when(changed).then(pl.coalesce(blend, quiet)).otherwise(ema),
-        last_changed_at=pl.when(first | changed).then("observed_at").otherwise("last_changed_at"),
-        _quiet=pl.when(seen & ~first & ~changed).then(quiet),
-    )
-    ema = pl.col("change_interval_s")
-    pulled = pl.when(pl.col("_quiet") > ema).then(EMA_ALPHA * pl.col("_quiet") + (1 - EMA_ALPHA) * ema).otherwise(ema)
-    # No change was ever seen: the page is at least as slow as it has been quiet.
-    return frame.select(
-        "source_url_id", "change_interval_s", "last_changed_at", estimate_s=pl.coalesce(pulled, pl.col("_quiet"))
-    )
-
-
-def spread_imports(source_url_ids: pl.Series, *, now: datetime, interval: timedelta) -> pl.Series:
-    """First check of newly imported edges: `now` plus a share of the interval (at most 7 days) by hash of the source.
-
-    Deterministic in the source alone: importing again, or for another project, gives the same share.
-    """
-    span = _span(min(interval, LONGEST))
-    share = _unit(source_url_ids.cast(pl.UInt64).to_numpy(), np.zeros(len(source_url_ids), np.uint64))
-    at = _us(now) + (share * span).astype(np.int64)
-    return pl.Series("next_check_at", at).cast(pl.Datetime(_US, "UTC"))
+    quiet = (observed_at - last_changed_at).dt.total_microseconds() / 1e6
+    pulled = pl.when(quiet > average_s).then(EMA_ALPHA * quiet + (1 - EMA_ALPHA) * average_s).otherwise(average_s)
+    return pl.coalesce(pulled, quiet)
 
 
 def projected_coverage(

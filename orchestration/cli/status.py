@@ -14,12 +14,18 @@ from orchestration.settings import Settings
 
 def status(windows: Annotated[int, typer.Option(min=1, help="how many windows to show")] = 12) -> None:
     """How things stand: states by project, checks due, coverage debt, the last windows, deliveries and leases."""
+    import polars as pl
+
     from orchestration.cli.ready import require_stores
+    from transforms.recheck import projected_coverage
     from warehouse.ledger import Ledger, lookups
 
     settings = Settings()
     require_stores(settings)
     with Ledger(settings.ledger) as ledger:
+        hosts = lookups.busiest_hosts(
+            ledger, gap_s=settings.crawl.origin_gap_s, in_flight=settings.crawl.origin_max_in_flight
+        )
         found = lookups.status(ledger, now=settings.clock.now(), windows=windows)
     console = wide_console()
     if not found.projects.num_rows:
@@ -29,6 +35,9 @@ def status(windows: Annotated[int, typer.Option(min=1, help="how many windows to
     console.print(_table("projects", found.projects, hidden))
     console.print(_table("windows", found.windows, set()))
     console.print(_table("queues", found.queues, set()))
+    short = projected_coverage(pl.DataFrame(pl.from_arrow(hosts))).filter("is_short")
+    if short.height:
+        console.print(_table("hosts whose permitted rate cannot reach their pages in 7 days", short.to_arrow(), set()))
     for lease in found.leases:
         console.print(f"{lease['name']} is owned by {lease['owner']} until {lease['leased_until']:%H:%M:%S} UTC")
 

@@ -253,6 +253,15 @@ def status(ledger: Ledger, *, now: datetime, tenant_id: bytes | None = None, win
         )
 
 
+def busiest_hosts(ledger: Ledger, *, gap_s: float, in_flight: int, least: int = 10_000, limit: int = 1_000) -> pa.Table:
+    """Hosts with more than `least` pages to check, as `transforms.recheck.projected_coverage` wants them: host, sources,
+    gap_s, in_flight (the given ones where no operator set others). Reads the source dictionary once."""
+    schema = pa.schema([("host", STR), ("sources", U64), ("gap_s", pa.float64()), ("in_flight", U16)])
+    params = {"gap_s": gap_s, "in_flight": in_flight, "least": least, "limit": limit}
+    with ledger.transaction() as tx:
+        return tx.table(query("lookups/busiest_hosts"), schema, params)
+
+
 def edge_list(
     ledger: Ledger,
     project_id: bytes,

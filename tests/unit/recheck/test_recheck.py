@@ -15,11 +15,10 @@ from transforms.recheck import (
     CONFIRM_EARLIEST,
     LONGEST,
     NOT_ASKED,
+    change_estimate,
     jitter,
     next_checks,
     projected_coverage,
-    spread_imports,
-    update_change_intervals,
 )
 
 T = datetime(2026, 12, 1, 10, 7, tzinfo=UTC)
@@ -269,61 +268,25 @@ def test_jitter_is_even_and_known() -> None:
 # -- how often a page changes
 
 
-def change(**values: Any) -> dict[str, Any]:
-    row = {
-        "source_url_id": 1, "observed_at": T, "content_hash": b"b", "prior_content_hash": b"a",
-        "change_interval_s": None, "last_changed_at": T - 10 * HOUR, **values,
-    }  # fmt: skip
-    schema = {
-        "source_url_id": pl.UInt64, "observed_at": UTC_US, "content_hash": pl.Binary, "prior_content_hash": pl.Binary,
-        "change_interval_s": pl.Float64, "last_changed_at": UTC_US,
-    }  # fmt: skip
-    (answer,) = update_change_intervals(pl.DataFrame([row], schema=schema)).to_dicts()
-    return answer
-
-
-def test_the_first_body_starts_the_clock() -> None:
-    answer = change(prior_content_hash=None, last_changed_at=None)
-    assert (answer["change_interval_s"], answer["last_changed_at"], answer["estimate_s"]) == (None, T, None)
-
-
-def test_the_first_change_is_the_average_and_later_ones_move_it() -> None:
-    assert change()["change_interval_s"] == 36_000
-    answer = change(change_interval_s=72_000.0)
-    assert answer["change_interval_s"] == pytest.approx(0.3 * 36_000 + 0.7 * 72_000)
-    assert (answer["last_changed_at"], answer["estimate_s"]) == (T, answer["change_interval_s"])
-
-
-def test_an_unchanged_page_keeps_its_average_and_a_quiet_one_is_asked_less() -> None:
-    busy = change(content_hash=b"a", change_interval_s=72_000.0)
-    assert (busy["change_interval_s"], busy["last_changed_at"], busy["estimate_s"]) == (72_000, T - 10 * HOUR, 72_000)
-    quiet = change(content_hash=b"a", change_interval_s=3_600.0)
-    assert (quiet["change_interval_s"], quiet["estimate_s"]) == (3_600, pytest.approx(0.3 * 36_000 + 0.7 * 3_600))
-    never = change(content_hash=b"a")
-    assert (never["change_interval_s"], never["estimate_s"]) == (None, 36_000)
-
-
-def test_a_check_without_a_body_teaches_nothing() -> None:
-    answer = change(content_hash=None, change_interval_s=72_000.0)
-    assert (answer["change_interval_s"], answer["last_changed_at"], answer["estimate_s"]) == (
-        72_000,
-        T - 10 * HOUR,
-        72_000,
+@pytest.mark.parametrize(
+    ("average_s", "quiet_h", "expected_s"),
+    [
+        (None, None, None),  # never fetched with a body
+        (None, 10, 36_000.0),  # never seen to change: at least as slow as it has been quiet
+        (72_000.0, 10, 72_000.0),  # quiet for less than its average: the average
+        (3_600.0, 10, 0.3 * 36_000 + 0.7 * 3_600),  # quiet for longer: pulled up
+        (72_000.0, None, 72_000.0),
+    ],
+)
+def test_how_often_a_page_is_expected_to_change(
+    average_s: float | None, quiet_h: int | None, expected_s: float | None
+) -> None:
+    frame = pl.DataFrame(
+        {"a": [average_s], "c": [None if quiet_h is None else T - quiet_h * HOUR], "o": [T]},
+        schema={"a": pl.Float64, "c": UTC_US, "o": UTC_US},
     )
-
-
-# -- imports and coverage
-
-
-def test_imports_are_spread_evenly_and_alike_each_time() -> None:
-    ids = pl.Series(range(24_000), dtype=pl.UInt64)
-    at = spread_imports(ids, now=T, interval=DAY)
-    assert T <= at.min() < at.max() < T + DAY  # type: ignore[operator]
-    by_hour = (at - T).dt.total_hours().value_counts()["count"]
-    assert by_hour.len() == 24
-    assert by_hour.min() > 850  # type: ignore[operator]
-    assert spread_imports(ids.reverse(), now=T, interval=DAY).reverse().equals(at)
-    assert spread_imports(ids, now=T, interval=30 * DAY).max() < T + LONGEST  # type: ignore[operator]
+    (estimate,) = frame.select(change_estimate(pl.col("a"), pl.col("c"), pl.col("o"))).to_series()
+    assert estimate == (expected_s if expected_s is None else pytest.approx(expected_s))
 
 
 def test_projected_coverage_names_the_hosts_that_cannot_be_reached() -> None:
