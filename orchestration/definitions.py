@@ -38,13 +38,13 @@ def build_defs(*, settings: Settings | None = None, platform: Platform | None = 
     window_assets = [stage.build(window) for stage in (link_observations, current_state)]
     models = dbt_models.build(window, platform)
     shard_job = dg.define_asset_job(
-        SHARD_JOB, selection=dg.AssetSelection.assets(*(a.key for a in shard_assets)), partitions_def=window_shard,
+        SHARD_JOB,
+        selection=dg.AssetSelection.assets(*(a.key for a in shard_assets)),
         description="Claim, fetch and parse one shard of a window.",
-    )  # fmt: skip
+    )
     window_job = dg.define_asset_job(
         WINDOW_JOB,
         selection=dg.AssetSelection.assets(*(a.key for a in window_assets), *models.keys),
-        partitions_def=window,
         description="Evidence, states and write-back of a window whose shards are parsed.",
     )
     return dg.Definitions(

@@ -6,4 +6,5 @@ pytest_plugins = [
     "tests.fixtures.clickhouse",
     "tests.fixtures.objects",
     "tests.fixtures.web",
+    "tests.fixtures.chromium",
 ]

@@ -20,7 +20,6 @@ from transforms.html import parse_page
 from transforms.html.text import fold
 
 pytestmark = [pytest.mark.browser, pytest.mark.service]
-pytest_plugins = ["tests.fixtures.chromium"]
 
 URL = "https://example.com/dir/page?old=1"
 NO_SHEETS = ("Content-Security-Policy", "style-src-elem 'none'")
