@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from typing import Any
 
@@ -68,6 +69,7 @@ def _root() -> None:
 
 
 def main() -> None:
+    logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)  # what it logs, its exception says again
     try:
         app()
     except BacklinksError as error:
