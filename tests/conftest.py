@@ -7,4 +7,5 @@ pytest_plugins = [
     "tests.fixtures.objects",
     "tests.fixtures.web",
     "tests.fixtures.chromium",
+    "tests.fixtures.flow",
 ]

@@ -43,6 +43,7 @@ from warehouse.ledger import Ledger, due, migrate, projects
 from warehouse.ledger.config import LedgerSettings
 from warehouse.objects.config import ObjectStoreSettings
 
+DATABASE = "backlinks_demo"
 DEMO = "demo"
 """The demo's folder below the stack's."""
 MINUTES_IN = timedelta(minutes=5)
@@ -79,14 +80,14 @@ class Play:
         )
 
 
-def demo_settings(settings: Settings, folder: Path) -> Settings:
+def demo_settings(settings: Settings, folder: Path, database: str = DATABASE) -> Settings:
     """The stack's servers, but databases, objects and Dagster instance of the demo's own, so that it may start afresh."""
     return settings.model_copy(
         update={
             "ledger": settings.ledger.model_copy(
-                update={"database": "backlinks_demo", "identity_database": "backlinks_demo_identity"}
+                update={"database": database, "identity_database": f"{database}_identity"}
             ),
-            "clickhouse": settings.clickhouse.model_copy(update={"database": "backlinks_demo"}),
+            "clickhouse": settings.clickhouse.model_copy(update={"database": database}),
             "objects": ObjectStoreSettings(url=str(folder / "objects")),
             "stack": settings.stack.model_copy(
                 update={"folder": folder, "dagster_port": settings.stack.dagster_port + 1}
@@ -97,12 +98,12 @@ def demo_settings(settings: Settings, folder: Path) -> Settings:
     )
 
 
-def start(settings: Settings, folder: Path, *, detach: bool) -> Play:
+def start(settings: Settings, folder: Path, *, detach: bool, database: str = DATABASE) -> Play:
     """Everything of an earlier demo is removed, the databases are made, the web is started. The stores must be up."""
     stop_web(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    own = demo_settings(settings, folder)
+    own = demo_settings(settings, folder, database)
     drop_databases(own.ledger, own.clickhouse)
     migrate(own.ledger)
     web = ScriptedWeb.start(folder / "web", detach=detach)
