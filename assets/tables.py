@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import dagster as dg
@@ -11,6 +12,7 @@ import pyarrow as pa
 from crawl.ports import FetchResult
 from transforms.schemas import PAGE_FETCHES
 
+_MARKS = re.compile(r"([\\|<>\[\]`*!])")
 _SAME_NAME = (
     "detail", "http_status", "final_url", "is_redirected", "fetched_at", "elapsed_ms", "validation_method",
     "wire_bytes", "content_hash", "object_key", "content_type", "etag", "last_modified", "x_robots_tag",
@@ -56,13 +58,15 @@ def count_table(table: pa.Table, columns: list[str]) -> dg.MarkdownMetadataValue
     )
 
 
+def _cell(value: object) -> str:
+    """One line that neither ends its cell nor opens a tag, a link or an image."""
+    return _MARKS.sub(r"\\\1", " ".join(str(value).split()))
+
+
 def markdown(frame: pl.DataFrame, most: int = 50) -> dg.MarkdownMetadataValue:
     """A small frame as a Markdown table; the rest beyond `most` rows is counted, not shown."""
     lines = ["| " + " | ".join(frame.columns) + " |", "|" + " --- |" * frame.width]
-    lines += [
-        "| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |"
-        for row in frame.head(most).iter_rows()
-    ]
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in frame.head(most).iter_rows()]
     if frame.height > most:
         lines.append(f"\n{frame.height - most} more rows")
     return dg.MetadataValue.md("\n".join(lines))

@@ -9,7 +9,7 @@ The rules (DESIGN.md section 4), first match wins:
 | 404 or 410                                                      |                 | **missing**, http_404 / http_410 |
 | no readable body: any other reason but those of `READABLE`       |                 | none, the fetch's reason |
 | body, but no manifest of that very body                         |                 | none, artifact_unavailable |
-| parse failed or timed out, consent wall, ... (page reason)      | **found**       | none, the page's reason |
+| parse failed, consent wall, blank page, ... (page reason)       | **found**       | none, the page's reason |
 | documented marker of a challenge page                           | **found**       | none, challenge         |
 | content appears only when scripts run                           | **found**       | none, script_shell      |
 | body or parse truncated                                         | **found**       | none, body_ or parse_truncated |

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from orchestration.cli.console import wide_console
+from orchestration.cli.console import plain_console
 from orchestration.report import Output
 from orchestration.settings import Settings
 
@@ -42,7 +42,7 @@ def check(
     from warehouse.ledger import due
 
     settings = Settings()
-    console = wide_console(stderr=output is not Output.TABLE)
+    console = plain_console(stderr=output is not Output.TABLE)
     start_stores(settings)
     platform = resources.platform(settings)
     try:

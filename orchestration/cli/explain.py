@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assets.platform import Platform
-from orchestration.cli.console import wide_console
+from orchestration.cli.console import plain_console, visible
 from orchestration.settings import Settings
 from transforms.errors import BacklinksError, PermanentError
 
@@ -42,7 +42,7 @@ def explain(
             raise NoSuchEdge(f"{written} is no URL of a page ({found.reason}): write it with http:// or https://")
         hashes.append(url_hash(found.identity))
     require_stores(settings)
-    console = wide_console()
+    console = plain_console()
     platform = resources.platform(settings)
     try:
         edges = lookups.explain(platform.ledger, source_hash=hashes[0], target_hash=hashes[1])
@@ -54,7 +54,7 @@ def explain(
             history = clickhouse.explain_edge(
                 platform.clickhouse, edge.edge["project_id"], edge.edge["backlink_id"]
             ).to_pylist()
-            console.rule(f"[bold]{edge.edge['project']}")
+            console.rule(Text(visible(edge.edge["project"]), "bold"))
             console.print(_verdict(edge.edge))
             console.print(_chain(edge, history))
             if edge.alerts.num_rows:
@@ -88,7 +88,7 @@ def _chain(edge: Any, history: list[dict[str, Any]]) -> Table:
             if job
             else f"{row['source_http_status'] or ''}"
         )
-        manifest = f"{parse['links_found']} links\n{row['parser_version']}" if parse else ""
+        manifest = f"{parse['links_found']} links\nparser {row['parser_version']}" if parse else ""
         event = [row["event"].upper()] if row["event"] != "none" else []
         events = "\n".join([*event, *(f"~{change}" for change in row["changes"])])
         state = row["state"] + (f", {row['misses']} miss" if row["misses"] and row["state"] != "lost" else "")
@@ -117,8 +117,13 @@ def _show_snippets(console: Console, platform: Platform, history: list[dict[str,
     held = next((row for row in reversed(readable) if row["evidence"] == "found"), None)
     newest = readable[-1] if readable else None
     before = None
-    for title, row in (("Where the link stands", held), ("Where it used to be", newest)):
-        if row is None or (row is held and title == "Where it used to be"):
+    views = (
+        [("Where the link stands", held)]
+        if held is newest
+        else [("Where the link stood", held), ("The same place later", newest)]
+    )
+    for title, row in views:
+        if row is None:
             continue
         try:
             body = platform.snapshots.get(row["object_key"])
@@ -137,4 +142,4 @@ def _show_snippets(console: Console, platform: Platform, history: list[dict[str,
             f"{title}: {row['source_final_url'] or row['source_url']}, {row['observed_at']:%Y-%m-%d %H:%M}",
             align="left",
         )
-        console.print(Text(shown.html or "nothing on the page is like it"))
+        console.print(visible(shown.html) or "nothing on the page is like it")

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from orchestration.cli.console import PlainConsole
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
 from transforms.imports.channels import parse_channel
@@ -83,7 +84,7 @@ def import_file(
     migrate(settings.ledger)
     with Ledger(settings.ledger) as ledger:
         report = import_with_progress(ledger, file, options, settings)
-    show(report, Console())
+    show(report, PlainConsole())
     if report.damage:
         raise ImportIncomplete(
             f"{file} is damaged: {report.damage}; the {report.counts.rows:,} rows before that are imported."
@@ -99,7 +100,7 @@ def import_with_progress(ledger: Ledger, file: Path, options: ImportOptions, set
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
         TextColumn("{task.fields[rows]:,} rows"), TextColumn("{task.fields[speed]:,.0f} rows/s"), TimeRemainingColumn(),
-        console=Console(stderr=True), transient=True,
+        console=PlainConsole(stderr=True), transient=True,
     ) as bar:  # fmt: skip
         task = bar.add_task(file.name, total=None, rows=0, speed=0.0)
 

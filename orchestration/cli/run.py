@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from orchestration.cli.console import wide_console
+from orchestration.cli.console import plain_console
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
 from transforms.windows import Window
@@ -43,7 +43,7 @@ def run(
     settings = Settings()
     wanted = window_of(window, settings)
     require_stores(settings)
-    console = wide_console()
+    console = plain_console()
     with flow.instance(settings) as instance, console.status(f"window {wanted.key}") as status:
         report = flow.run_window(settings, wanted, on=instance, progress=status.update, refetch=refetch)
     console.print(summary(report))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from orchestration.cli.console import wide_console
+from orchestration.cli.console import plain_console
 from orchestration.settings import Settings
 
 
@@ -27,11 +27,13 @@ def status(windows: Annotated[int, typer.Option(min=1, help="how many windows to
             ledger, gap_s=settings.crawl.origin_gap_s, in_flight=settings.crawl.origin_max_in_flight
         )
         found = lookups.status(ledger, now=settings.clock.now(), windows=windows)
-    console = wide_console()
+    console = plain_console()
     if not found.projects.num_rows:
         console.print("No project yet: `backlinks import FILE --project NAME`, or `backlinks check FILE`.")
         return
     hidden = {"project_id", "tenant_id"}
+    if all(found.projects["is_active"].to_pylist()):
+        hidden.add("is_active")
     console.print(_table("projects", found.projects, hidden))
     console.print(_table("windows", found.windows, set()))
     console.print(_table("queues", found.queues, set()))

@@ -24,7 +24,7 @@ from transforms.html.text import fold
 from transforms.reasons import Reason
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 """Part of every manifest's identity. Raised whenever the same bytes could give other rows."""
 
 AGENT = "BacklinksMonitor"
@@ -146,7 +146,9 @@ def parse_page(
         "document_url": document_url,
         "base_url": base_url,
         "parser_version": PARSER_VERSION,
-        "reason": _reason(marker, is_shell, is_truncated).value,
+        "reason": _reason(
+            marker, is_shell, is_truncated, is_blank=text_chars == 0 and not collector.links.clickable
+        ).value,
         "title": title,
         "language": _language(tree, elements),
         "charset": charset.name,
@@ -296,9 +298,11 @@ def _quality(markup: bytes, is_truncated: bool, had_errors: bool) -> str:
     return "clean"
 
 
-def _reason(marker: str | None, is_shell: bool, is_truncated: bool) -> Reason:
+def _reason(marker: str | None, is_shell: bool, is_truncated: bool, *, is_blank: bool) -> Reason:
     if marker is not None:
         return Reason.CONSENT_WALL if marker.startswith("consent:") else Reason.CHALLENGE
     if is_shell:
         return Reason.SCRIPT_SHELL
+    if is_blank and not is_truncated:
+        return Reason.EMPTY_BODY  # a template that died before its content, a frameset: nothing to read, nothing absent
     return Reason.PARSE_TRUNCATED if is_truncated else Reason.OK

@@ -332,3 +332,23 @@ def test_any_bytes_give_a_page(body: bytes) -> None:
     parsed = parse_page(body, document_url=URL)
     manifest_tables([parsed], [1], [b"m" * 16], [b"h" * 32])
     assert parsed.page["body_bytes"] == len(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html></html>",
+        b"<html><head><title>Shop</title></head><body>\n</body></html>",
+        b"\xef\xbb\xbf",
+        b"<!doctype html><style>a{}</style><!-- died here -->",
+        b"<frameset><frame src=a.html></frameset>",
+    ],
+)
+def test_a_page_with_nothing_on_it_proves_nothing(body: bytes) -> None:
+    """A template that died before its content answers 200: no text, no links, so no link is absent either."""
+    assert parse_page(body, document_url="http://a.test/").page["reason"] == "empty_body"
+
+
+def test_a_short_page_without_links_is_a_page() -> None:
+    assert parse_page(b"<p>Moved to the archive.", document_url="http://a.test/").page["reason"] == "ok"
+    assert parse_page(b"<a href=/x><img src=y></a>", document_url="http://a.test/").page["reason"] == "ok"
