@@ -3,11 +3,13 @@ the play (`orchestration.demo.play`)."""
 
 from __future__ import annotations
 
+import shlex
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.panel import Panel
+from rich.console import Console
 from rich.table import Table
 
 from orchestration.cli.console import wide_console
@@ -49,7 +51,7 @@ def demo(
     with flow.instance(play.settings) as instance, console.status("window 0") as status:
         table = _windows_table()
         for window in plays.run_windows(play, on=instance, progress=status.update):
-            _add_window(table, window)
+            _add_window(table, len(play.windows) - 1, window)
             console.print(f"  {window.window.key}: {window.total('page_fetches', 'sources')} pages, "
                           f"{window.total('current_state', 'alert_events')} alerts")  # fmt: skip
     console.print(table)
@@ -72,7 +74,7 @@ def demo(
                 parts=["dagster-webserver", "dagster-daemon"], report=report,
             )  # fmt: skip
     total, stores = time.monotonic() - began, ready - began
-    console.print(_where_next(play, ui, total, stores))
+    _where_next(console, play, ui, total, stores)
     if not verdict.ok:
         raise DemoDisagrees(
             f"{len(verdict.differences)} of {sum(verdict.judged.values())} judgements differ from the ground truth, "
@@ -94,7 +96,8 @@ def _imports(play) -> Table:  # type: ignore[no-untyped-def]
 
 
 def _windows_table() -> Table:
-    table = Table("window", title="What each window did", title_justify="left")
+    table = Table(title="What each window did", title_justify="left")
+    table.add_column("window", no_wrap=True)  # its number and hour: with them the table fits 120 columns
     for heading in (
         "pages",
         "304",
@@ -110,14 +113,14 @@ def _windows_table() -> Table:
         "changes",
         "alerts",
     ):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     return table
 
 
-def _add_window(table: Table, window) -> None:  # type: ignore[no-untyped-def]
+def _add_window(table: Table, number: int, window) -> None:  # type: ignore[no-untyped-def]
     pages = window.total("page_fetches", "sources")
     table.add_row(
-        window.window.key,
+        f"{number} {window.window.start:%H:%M}",
         str(pages),
         str(window.total("page_fetches", "not_modified")),
         f"{window.total('page_fetches', 'wire_bytes') / 1000:,.0f}",
@@ -130,11 +133,13 @@ def _changes(play, plays, platform) -> Table:  # type: ignore[no-untyped-def]
     """Every event but NEW, and every property change: what a link manager reads first."""
     from orchestration.demo.scenario import WINDOWS
 
-    table = Table("window", "project", "source", "target", "event", "why", title="What changed", title_justify="left")
+    table = Table(title="What changed", title_justify="left")
+    for heading in ("window", "project", "source", "target", "event", "why"):
+        table.add_column(heading, no_wrap=heading not in ("source", "target"), overflow="fold")  # no URL is cut
     colours = {"lost": "red", "recovered": "green"}
     rows = [row for row in plays.edge_rows(play, platform, range(WINDOWS)) if row["event"] in colours or row["changes"]]
     for row in sorted(rows, key=lambda row: (row["window"], row["project"], row["source_url"])):
-        event = row["event"].upper() if row["event"] in colours else ", ".join(row["changes"])
+        event = row["event"].upper() if row["event"] in colours else "\n".join(row["changes"])
         table.add_row(
             str(row["window"]), row["project"], row["source_url"].removeprefix("http://"),
             row["target_url"].removeprefix("http://"), event, row["evidence_reason"], style=colours.get(row["event"]),
@@ -142,26 +147,36 @@ def _changes(play, plays, platform) -> Table:  # type: ignore[no-untyped-def]
     return table
 
 
-def _where_next(play, ui: bool, total: float, stores: float) -> Panel:  # type: ignore[no-untyped-def]
-    use = f"BACKLINKS_ENV_FILE={play.env_file}"
+def _where_next(console: Console, play, ui: bool, total: float, stores: float) -> None:  # type: ignore[no-untyped-def]
+    """Commands stand alone on their lines, in no box and unwrapped: what is copied from the terminal can be pasted."""
+    env_file = play.env_file
+    if env_file.is_relative_to(Path.cwd()):
+        env_file = env_file.relative_to(Path.cwd())
+    command = f"BACKLINKS_ENV_FILE={shlex.quote(str(env_file))} .venv/bin/backlinks"
     edge = next(edge for edge in play.scenario.edges if any(truth.event == "lost" for truth in edge.truth.values()))
-    lines = [
-        f"{total:.0f} s in all, {stores:.0f} s of them for the stores (the first time they are downloaded).",
-        "",
-        *([f"Dagster   http://127.0.0.1:{play.settings.stack.dagster_port}/asset-groups", ""] if ui else []),
-        f"Evidence  {use} .venv/bin/backlinks explain {edge.source} {edge.target}",
-        f"State     {use} .venv/bin/backlinks status",
-        f"SQL       {_curl(play)}",
-        f"Files     {play.folder}/objects/datasets (Parquet), …/snapshots (zstd), {play.folder}/files (what was imported)",
-        "Yours     .venv/bin/backlinks check FILE --target example.com",
-        "Stop      make down",
-    ]
-    return Panel("\n".join(lines), title="where to look next", title_align="left")
+    console.rule("[bold]where to look next")
+    console.print(
+        f"{total:.0f} s in all, {stores:.0f} s of them for the stores (the first time they are downloaded).\n"
+    )
+    for title, line in (
+        *([("Dagster", f"http://127.0.0.1:{play.settings.stack.dagster_port}/asset-groups")] if ui else []),
+        ("The evidence of a lost link", f"{command} explain {shlex.quote(edge.source)} {shlex.quote(edge.target)}"),
+        ("How things stand", f"{command} status"),
+        ("SQL", _curl(play)),
+        (
+            "Parquet, snapshots (zstd), and the files that were imported",
+            f"ls {env_file.parent}/objects/* {env_file.parent}/files",
+        ),
+        ("Your own file (without the demo's settings)", ".venv/bin/backlinks check FILE --target example.com"),
+        ("Stop", "make down"),
+    ):
+        console.print(f"[dim]{title}[/]")
+        console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _curl(play) -> str:  # type: ignore[no-untyped-def]
     """A query that can be pasted. The local stack's password is no secret: it guards a loopback port."""
     olap = play.settings.clickhouse
     address = f"http://127.0.0.1:{olap.port}/?database={olap.database}"
-    query = "SELECT * FROM transitions FORMAT PrettyCompact"
+    query = "SELECT window_start, transition, reason, source_url, target_url FROM transitions ORDER BY window_start FORMAT PrettyCompact"
     return f"curl -u {olap.user}:{olap.password.get_secret_value()} '{address}' -d '{query}'"
