@@ -12,20 +12,22 @@ KEY = dg.AssetKey(["backlinks", "due_sources"])
 
 def claim(platform: Platform, at: WindowShard) -> dict[str, int]:
     """Claim a window x shard. Claimed before stays claimed, newly due is added, so a rerun only ever adds. Returns counts."""
-    claimed = claims.claim_due(
-        platform.ledger,
-        window=at.window,
-        shard=at.shard,
-        shards=platform.shards,
-        now=platform.clock.now(),
-        owner=platform.owner,
-    )
-    for dataset, table in (
-        (EXPECTED_EDGES, claimed.expected),
-        (TARGET_RULES, claimed.rules),
-        (DUE_SOURCES, claimed.due),  # last: its presence says that the other two are there
-    ):
-        platform.datasets.write_part(dataset, at.window, at.shard, table, "all")
+    # One at a time: of two runs at once, the one that claimed less must not write its part last.
+    with platform.lease(f"claim:{at.shard}", wait_s=60.0):
+        claimed = claims.claim_due(
+            platform.ledger,
+            window=at.window,
+            shard=at.shard,
+            shards=platform.shards,
+            now=platform.clock.now(),
+            owner=platform.owner,
+        )
+        for dataset, table in (
+            (EXPECTED_EDGES, claimed.expected),
+            (TARGET_RULES, claimed.rules),
+            (DUE_SOURCES, claimed.due),  # last: its presence says that the other two are there
+        ):
+            platform.datasets.write_part(dataset, at.window, at.shard, table, "all")
     return {**claimed.counts, "sources": claimed.due.num_rows, "edges": claimed.expected.num_rows}
 
 

@@ -21,9 +21,13 @@ from transforms.fetches import latest_fetches
 from transforms.html import ParsedPage
 from transforms.reasons import READABLE, Reason
 from transforms.schemas import LINK_MANIFESTS, PAGE_FETCHES, PAGE_MANIFESTS
+from warehouse.datasets import BadDataset
 from warehouse.ledger import parses
+from warehouse.objects import ObjectMissing
 
 KEY = dg.AssetKey(["backlinks", "link_manifests"])
+CLICKABLE = ("a", "area")
+"""Kinds of links that a page's `link_count` counts."""
 READABLE_CODES = sorted(reason.value for reason in READABLE)
 
 
@@ -95,17 +99,43 @@ def _reused(platform: Platform, wanted: dict[int, bytes]) -> tuple[pa.Table, pa.
     pages, links = [PAGE_MANIFESTS.empty()], [LINK_MANIFESTS.empty()]
     there = set(platform.objects.exists(list(by_key)))
     for key, ids in by_key.items():
-        links_key = key.replace(f"/{PAGE_MANIFESTS.name}/", f"/{LINK_MANIFESTS.name}/")
         if key not in there:
             continue  # deleted by retention: parsed again
+        links_key = key.replace(f"/{PAGE_MANIFESTS.name}/", f"/{LINK_MANIFESTS.name}/")
         keep = pads.field("manifest_id").isin(ids)
-        for dataset, path, tables_of in ((PAGE_MANIFESTS, key, pages), (LINK_MANIFESTS, links_key, links)):
-            rows = pl.from_arrow(platform.datasets.read_keys(dataset, [path], filters=keep))
-            assert isinstance(rows, pl.DataFrame)
-            once = rows.filter(pl.col("source_url_id") == pl.col("source_url_id").first().over("manifest_id"))
-            moved = once.drop("source_url_id").join(sources, on="manifest_id").rename({"source": "source_url_id"})
+        try:
+            found_pages = _once(platform.datasets.read_keys(PAGE_MANIFESTS, [key], filters=keep))
+            found_links = _once(platform.datasets.read_keys(LINK_MANIFESTS, [links_key], filters=keep))
+        except (BadDataset, ObjectMissing):
+            continue  # another window's file is torn or gone: parsed again from the snapshots
+        whole = whole_manifests(found_pages, found_links)
+        for dataset, rows, tables_of in ((PAGE_MANIFESTS, found_pages, pages), (LINK_MANIFESTS, found_links, links)):
+            moved = rows.join(whole, on="manifest_id", how="semi", maintain_order="left").drop("source_url_id")
+            moved = moved.join(sources, on="manifest_id", maintain_order="left").rename({"source": "source_url_id"})
             tables_of.append(dataset.conform(moved.to_arrow()))
     return pa.concat_tables(pages), pa.concat_tables(links)
+
+
+def _once(rows: pa.Table) -> pl.DataFrame:
+    """A manifest's rows under one of its sources."""
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.filter(pl.col("source_url_id") == pl.col("source_url_id").first().over("manifest_id"))
+
+
+def whole_manifests(pages: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
+    """`manifest_id` of the pages whose link rows are all there.
+
+    The two files of a partition are written one after the other. After a kill between them a page may stand without its
+    links: reused, it would say that every link is absent.
+    """
+    clickable = links.filter(pl.col("kind").is_in(CLICKABLE)).group_by("manifest_id").len("rows")
+    return (
+        pages.join(clickable, on="manifest_id", how="left")
+        .filter(pl.col("is_truncated") | (pl.col("link_count") == pl.col("rows").fill_null(0)))
+        .select("manifest_id")
+        .unique()
+    )
 
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:

@@ -70,10 +70,11 @@ class PartitionSink:
 def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Stop | None = None) -> pa.Table:
     """Fetch what the window x shard still lacks. Returns the partition's outcomes, one row per source."""
     due = platform.datasets.read(DUE_SOURCES, at.window, at.shard)
-    have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
-    done = settled(platform, at, have)
-    todo = due if refetch else due.filter(pc.invert(pc.is_in(due["source_url_id"], done["source_url_id"])))
     with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
+        # Read under the lease: what another run of the partition has just fetched is not asked for again.
+        have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
+        done = settled(platform, at, have)
+        todo = due if refetch else due.filter(pc.invert(pc.is_in(due["source_url_id"], done["source_url_id"])))
         sink = PartitionSink(platform, at, lease)
         if done.num_rows and not refetch:
             sink.reconcile(done)

@@ -32,18 +32,18 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
         platform.ledger, window=at.window, shard=at.shard, shards=platform.shards, now=platform.clock.now(),
         owner=platform.owner,
     )  # fmt: skip
-    have = platform.datasets.read(TARGET_HEALTH, at.window, at.shard)
-    have = settled(platform, at, have)
-    todo = claimed.filter(pc.invert(pc.is_in(claimed["target_url_id"], have["target_url_id"])))
-    if todo.num_rows:
+    have = settled(platform, at, platform.datasets.read(TARGET_HEALTH, at.window, at.shard))
+    if _lacking(claimed, have).num_rows:
         sink = MemorySink()
         with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
+            # Again under the lease: what another run of the partition has just checked stays, and is not asked again.
+            have = settled(platform, at, platform.datasets.read(TARGET_HEALTH, at.window, at.shard))
             done = crawl.run_batch(
                 [
                     FetchTask(
                         key=row["target_url_id"], url=row["target_url"], registrable_domain=row["registrable_domain"]
                     )
-                    for row in todo.to_pylist()
+                    for row in _lacking(claimed, have).to_pylist()
                 ],
                 settings=platform.crawl,
                 sink=sink,
@@ -59,6 +59,10 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
         targets.commit_targets(platform.ledger, have, window=at.window)
     clickhouse.load_target_health(platform.clickhouse, have, at.window)
     return have
+
+
+def _lacking(claimed: pa.Table, have: pa.Table) -> pa.Table:
+    return claimed.filter(pc.invert(pc.is_in(claimed["target_url_id"], have["target_url_id"])))
 
 
 def health_rows(results: Sequence[FetchResult]) -> pa.Table:
