@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -121,25 +122,23 @@ _COLOURS = {"lost": "red", "live": None, "unknown": "yellow"}
 
 
 def table(report: pl.DataFrame) -> Table:
-    """The rows for a terminal: what fits, the rest is in the other outputs."""
-    shown = Table(title_justify="left", show_lines=False)
-    for heading, width in (
-        ("source", 44), ("target", 34), ("state", 8), ("reason", 16), ("follow", 10), ("anchor", 22), ("src", 4),
-        ("redirect", 18), ("index", 5), ("target health", 13), ("first seen", 10), ("last seen", 10),
-    ):  # fmt: skip
-        shown.add_column(heading, max_width=width, overflow="ellipsis", no_wrap=True)
+    """The rows for a terminal of 120 columns, no cell cut; what does not fit (first seen, canonicals, …) is in the other
+    outputs. A link is two lines: its source, its target; a redirect is a third."""
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left", show_lines=False)
+    for heading in ("link", "state", "follow", "anchor", "source", "target", "last seen"):
+        is_long = heading in ("link", "anchor")
+        shown.add_column(heading, no_wrap=not is_long, max_width=None if heading == "link" else 20, overflow="fold")
     for row in report.iter_rows(named=True):
-        redirect = (
-            row["source_redirects_to"]
-            or (row["target_redirects_to"] and f"target → {row['target_redirects_to']}")
-            or ""
-        )
-        indexable = {True: "yes", False: "no", None: "?"}[row["source_indexable"]]
+        link = [_short(row["source_url"]), f"→{_short(row['target_url'])}"]
+        if row["source_redirects_to"]:
+            link.append(f"source redirects to {_short(row['source_redirects_to'])}")
+        if row["target_redirects_to"]:
+            link.append(f"target redirects to {_short(row['target_redirects_to'])}")
+        indexable = {True: "", False: "noindex", None: ""}[row["source_indexable"]]
         shown.add_row(
-            _short(row["source_url"]), _short(row["target_url"]), row["state"],
-            row["reason"], (row["follow"] or "").replace("nofollow_", "no: "), _anchor(row),
-            str(row["source_status"] or ""), _short(redirect), indexable, f"{row['target_health']} {row['target_status'] or ''}",
-            _day(row["first_seen_at"]), _day(row["last_seen_live_at"]), style=_COLOURS.get(row["state"]),
+            "\n".join(link), f"{row['state']}\n{row['reason']}", (row["follow"] or "").replace("nofollow_", "no: "),
+            _anchor(row), f"{row['source_status'] or ''}\n{indexable}", f"{row['target_health']}\n{row['target_status'] or ''}",
+            _day(row["last_seen_live_at"]), style=_COLOURS.get(row["state"]),
         )  # fmt: skip
     return shown
 
