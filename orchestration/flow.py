@@ -24,7 +24,7 @@ from assets.platform import Platform
 from orchestration import resources
 from orchestration.definitions import SHARD_JOB, WINDOW_JOB, build_defs
 from orchestration.settings import Settings
-from transforms.errors import PermanentError
+from transforms.errors import PermanentError, TransientError
 from transforms.windows import Window
 
 Progress = Callable[[str], None]
@@ -34,6 +34,10 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 class StageFailed(PermanentError):
     """A stage of the flow failed; the message is the cause's."""
+
+
+class Interrupted(TransientError):
+    """Ctrl-C or SIGTERM in the middle of a stage."""
 
 
 @dataclass
@@ -128,6 +132,8 @@ def _execute(job: dg.JobDefinition, on: dg.DagsterInstance, partition_key: str) 
                 while error is not None and error.cause is not None:
                     error = error.cause
                 text = cause or (error.message.strip().split(": ", 1)[-1] if error else "no message")
+                if "ExecutionInterrupted" in text:
+                    raise Interrupted("stopped; what is done stays done, run it again to go on")
                 raise StageFailed(f"{event.step_key} of {partition_key}: {text} (run {result.run_id[:8]})")
         raise StageFailed(f"{job.name} of {partition_key} failed before its first stage (run {result.run_id[:8]})")
     return result

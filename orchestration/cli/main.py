@@ -76,5 +76,8 @@ def main() -> None:
         hint = " (a retry may help)" if isinstance(error, TransientError) else ""
         print(f"backlinks: {error}{hint}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("backlinks: stopped; what is done stays done, run it again to go on", file=sys.stderr)
+        sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
