@@ -122,7 +122,7 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(),
         deps=[dg.AssetKey(["marts", "edge_states"]), link_observations.KEY],
         partitions_def=partitions,
-        group_name="state", kinds={"mysql"}, pool="write_back", freshness_policy=FRESH,
+        group_name="state", kinds={"mysql"}, freshness_policy=FRESH,
     )  # fmt: skip
     def current_state(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:
         """MySQL follows: each edge's current state, its alerts, and when it is checked next."""

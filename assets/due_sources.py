@@ -13,7 +13,7 @@ KEY = dg.AssetKey(["backlinks", "due_sources"])
 def claim(platform: Platform, at: WindowShard) -> dict[str, int]:
     """Claim a window x shard. Claimed before stays claimed, newly due is added, so a rerun only ever adds. Returns counts."""
     # One at a time: of two runs at once, the one that claimed less must not write its part last.
-    with platform.lease(f"claim:{at.shard}", wait_s=60.0):
+    with platform.lease(f"claim:{at.shard}", wait_s=900.0):
         claimed = claims.claim_due(
             platform.ledger,
             window=at.window,

@@ -70,7 +70,7 @@ class PartitionSink:
 def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Stop | None = None) -> pa.Table:
     """Fetch what the window x shard still lacks. Returns the partition's outcomes, one row per source."""
     due = platform.datasets.read(DUE_SOURCES, at.window, at.shard)
-    with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
+    with platform.lease(f"shard:{at.shard}", wait_s=900.0) as lease:
         # Read under the lease: what another run of the partition has just fetched is not asked for again.
         have = latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
         done = settled(platform, at, have)
@@ -142,7 +142,6 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         partitions_def=partitions,
         group_name="crawl",
         kinds={"http", "parquet"},
-        pool="crawl",
         check_specs=[dg.AssetCheckSpec("every_source_has_an_outcome", asset=KEY)],
     )
     def page_fetches(

@@ -35,7 +35,7 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
     have = settled(platform, at, platform.datasets.read(TARGET_HEALTH, at.window, at.shard))
     if _lacking(claimed, have).num_rows:
         sink = MemorySink()
-        with platform.lease(f"shard:{at.shard}", wait_s=60.0) as lease:
+        with platform.lease(f"shard:{at.shard}", wait_s=900.0) as lease:
             # Again under the lease: what another run of the partition has just checked stays, and is not asked again.
             have = settled(platform, at, platform.datasets.read(TARGET_HEALTH, at.window, at.shard))
             done = crawl.run_batch(
@@ -117,7 +117,7 @@ _PAGE_IS_A_BLOCK = frozenset({Reason.CHALLENGE.value, Reason.CONSENT_WALL.value}
 
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
-    @dg.asset(key=KEY, partitions_def=partitions, group_name="crawl", kinds={"http", "parquet"}, pool="crawl")
+    @dg.asset(key=KEY, partitions_def=partitions, group_name="crawl", kinds={"http", "parquet"})
     def target_health(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:
         """Status, redirect, canonical and indexability of the customers' pages. Never says that a link is lost."""
         rows = pa.concat_tables(check(platform, at) for at in window_shards(context, platform))

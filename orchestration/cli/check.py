@@ -33,30 +33,35 @@ def check(
     limit: Annotated[int, typer.Option(help="rows of the terminal's table")] = 50,
 ) -> None:
     """Import a file, verify every link of it now, and show state, reason, follow, anchor, statuses and health of each."""
-    from orchestration import flow, report, resources
+    from orchestration import report, resources
     from orchestration.cli.import_ import import_with_progress, show
     from orchestration.cli.ready import start_stores
     from transforms.targets import parse_target
     from transforms.windows import Window
+    from warehouse.imports.reader import LineSource
     from warehouse.imports.run import ImportOptions
     from warehouse.ledger import due
 
     settings = Settings()
     console = plain_console(stderr=output is not Output.TABLE)
+    options = ImportOptions(
+        project=project or file.stem,
+        tenant=settings.tenant,
+        targets=tuple(parse_target(each) for each in target or ()),
+        strict=strict,
+        due_now=True,
+        rejects=Path(f"{file.name}.rejects.csv"),
+    )
+    with LineSource(file):  # a file that cannot be read is said before anything is started
+        pass
     start_stores(settings)
     platform = resources.platform(settings)
     try:
-        options = ImportOptions(
-            project=project or file.stem,
-            tenant=settings.tenant,
-            targets=tuple(parse_target(each) for each in target or ()),
-            strict=strict,
-            due_now=True,
-            rejects=Path(f"{file.name}.rejects.csv"),
-        )
         imported = import_with_progress(platform.ledger, file, options, settings)
         show(imported, console)
         due.make_due(platform.ledger, imported.project.id, now=settings.clock.now())
+        from orchestration import flow  # Dagster takes seconds to import: not before it is known that the flow will run
+
         window = Window.containing(settings.clock.now(), settings.window_length)
         with flow.instance(settings) as instance, console.status(f"window {window.key}") as status:
             flow.run_window(settings, window, on=instance, platform=platform, progress=status.update, refetch=refetch)

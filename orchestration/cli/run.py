@@ -37,12 +37,13 @@ def run(
     refetch: Annotated[bool, typer.Option("--refetch", help="ask pages again that the window has already")] = False,
 ) -> None:
     """Run every stage of a window: claim, fetch, parse, match, fold, write back. Running it again only adds what is new."""
-    from orchestration import flow
     from orchestration.cli.ready import require_stores
 
     settings = Settings()
     wanted = window_of(window, settings)
     require_stores(settings)
+    from orchestration import flow  # Dagster takes seconds to import: not before it is known that the flow will run
+
     console = plain_console()
     with flow.instance(settings) as instance, console.status(f"window {wanted.key}") as status:
         report = flow.run_window(settings, wanted, on=instance, progress=status.update, refetch=refetch)

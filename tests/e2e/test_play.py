@@ -35,7 +35,9 @@ def test_the_imports_rejected_what_is_no_backlink(played: plays.Play) -> None:
 def test_the_ledger_says_what_clickhouse_says(platform: Platform) -> None:
     with platform.ledger.transaction() as tx:
         ledger = dict(tx.rows("SELECT id, current_state FROM backlinks"))
-        unproven = tx.row("SELECT COUNT(*) FROM backlink_observations WHERE transition_event = 'lost' AND evidence_complete = 0")
+        unproven = tx.row(
+            "SELECT COUNT(*) FROM backlink_observations WHERE transition_event = 'lost' AND evidence_complete = 0"
+        )
     folded = dict(platform.clickhouse.query("SELECT backlink_id, toString(state) FROM edge_current FINAL").result_rows)
     assert len(ledger) == 101
     assert ledger == folded
@@ -49,7 +51,9 @@ def test_each_loss_is_an_alert_with_a_delivery_for_each_channel_and_an_outbox_ro
             "SELECT d.channel, d.status, COUNT(*) FROM alert_deliveries AS d JOIN alert_events AS e ON e.id = d.alert_event_id "
             "WHERE e.event_type = 'backlink.lost' GROUP BY d.channel, d.status ORDER BY d.channel"
         )
-        outbox = dict(tx.rows("SELECT topic, COUNT(*) FROM transactional_outbox WHERE status = 'pending' GROUP BY topic"))
+        outbox = dict(
+            tx.rows("SELECT topic, COUNT(*) FROM transactional_outbox WHERE status = 'pending' GROUP BY topic")
+        )
     assert (events["backlink.lost"], events["backlink.recovered"]) == (15, 2)
     assert deliveries == [("email", "pending", 15), ("webhook", "pending", 15)]
     assert outbox["alert-events"] == sum(events.values())
@@ -60,7 +64,9 @@ def test_a_page_is_asked_once_a_window_whoever_monitors_it(played: plays.Play) -
     assert asked_again(played.web.requests()) == []
 
 
-def test_materializing_a_past_window_again_changes_nothing_and_asks_nobody(played: plays.Play, platform: Platform) -> None:
+def test_materializing_a_past_window_again_changes_nothing_and_asks_nobody(
+    played: plays.Play, platform: Platform
+) -> None:
     before, asked = raw_rows(platform), len(played.web.requests())
     with flow.instance(played.settings) as instance:
         for number in (3, 2):
