@@ -22,7 +22,7 @@ from assets.platform import Platform
 from orchestration import partitions, resources, schedules, sensors
 from orchestration.settings import Settings
 
-warnings.filterwarnings("ignore", category=dg.BetaWarning)  # backfill policies and pools: used as they are, pinned
+warnings.filterwarnings("ignore", category=dg.BetaWarning)  # backfill policies: used as they are, pinned
 
 SHARD_JOB = "crawl_window_shard"
 WINDOW_JOB = "fold_window"
