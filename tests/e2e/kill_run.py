@@ -1,6 +1,8 @@
-"""One window in a process of its own that ends with SIGKILL at a named point: what `test_kill` starts.
+"""Windows that end with SIGKILL at a named point: what `test_kill` starts.
 
-`BACKLINKS_ENV_FILE=… python -m tests.e2e.kill_run WINDOW_KEY POINT`. Exits with 0 when the point was never reached.
+`BACKLINKS_ENV_FILE=… python -m tests.e2e.kill_run` imports what a window needs, once, then forks for each line
+`WINDOW_KEY<tab>POINT` of stdin: the child runs the window and dies. Answers a line with the child's exit code (-9: killed,
+0: the point was never reached). The parent opens no store and starts no thread, so that forking it is safe.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import itertools
 import os
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +40,8 @@ POINTS = {
     "targets checked, not in the ledger": Point("warehouse.ledger.targets:commit_targets", "before"),
     "new edges registered": Point("warehouse.ledger.edges:register_edges", "after"),
     "observations loaded": Point("warehouse.clickhouse:load_observations", "after"),
-    "history folded, states not": Point("dbt.adapters.clickhouse.httpclient:ChHttpConnection.command", "before",
-                                        text="edge_current"),
+    "history folded, states not": Point("dbt.adapters.clickhouse.httpclient:ChHttpClient.command", "before",
+                                        text='.edge_current"'),
     "before the first transaction": Point("warehouse.ledger.writeback:_apply", "before"),
     "between two transactions": Point("warehouse.ledger.writeback:_apply", "before", 3),
     "in a transaction": Point("warehouse.ledger.writeback:_apply", "after", 2),
@@ -70,18 +74,45 @@ def die_at(point: Point) -> None:
     setattr(owner, name, deadly)
 
 
-def main(window_key: str, point: str) -> None:
+def run(window_key: str, point: str) -> None:
+    """The window, in this process, until the point."""
     from orchestration import flow
     from orchestration.settings import Settings
     from transforms.windows import Window
     from warehouse.ledger import writeback
 
     settings = Settings()
-    writeback.apply_batch = functools.partial(writeback.apply_batch, edges_per_transaction=EDGES_PER_TRANSACTION)  # type: ignore[assignment]
+    writeback.apply_batch = functools.partial(writeback.apply_batch, edges_per_transaction=EDGES_PER_TRANSACTION)
     die_at(POINTS[point])
     with flow.instance(settings) as instance:
         flow.run_window(settings, Window.from_key(window_key, settings.window_length), on=instance)
 
 
+def main() -> None:
+    from orchestration import resources
+    from orchestration.settings import Settings
+    from warehouse.clickhouse import dbt
+
+    platform = resources.platform(Settings())
+    dbt._parse(platform.clickhouse_settings, platform.work_folder)  # a warm process has it
+    for point in POINTS.values():
+        importlib.import_module(point.function.partition(":")[0])
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a run prints is not an answer
+    assert threading.active_count() == 1
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                run(*line.rstrip("\n").split("\t"))
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

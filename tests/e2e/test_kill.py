@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -43,40 +45,53 @@ def _prepare(play: plays.Play, number: int) -> Window:
     return Window(window_start(number), settings.window_length)
 
 
-def _killed(play: plays.Play, window: Window, point: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.kill_run", window.key, point],
-        env={**os.environ, "BACKLINKS_ENV_FILE": str(play.env_file)}, cwd=resources.ROOT,
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL, f"{point}: {done.returncode}\n{done.stderr[-2000:]}"
+@contextmanager
+def _killer(play: plays.Play, log: Path) -> Iterator[Callable[[Window, str], None]]:
+    """A function that runs a window until it dies at a point."""
+    with open(log, "w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.kill_run"],
+            env={**os.environ, "BACKLINKS_ENV_FILE": str(play.env_file)}, cwd=resources.ROOT,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+        )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
 
+    def die(window: Window, point: str) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print(window.key, point, sep="\t", file=process.stdin, flush=True)
+        answer = process.stdout.readline().strip()
+        assert answer == str(-signal.SIGKILL), f"{point}: {answer}\n{log.read_text()[-3000:]}"
 
-def _rows(play: plays.Play) -> dict[str, list[str]]:
-    platform = resources.platform(play.at(2))
     try:
-        return business_rows(platform, window_start(3))
+        yield die
     finally:
-        platform.close()
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
 
 
 def test_every_point_is_tried() -> None:
     assert sorted(point for points in KILLS.values() for point in points) == sorted(POINTS)
 
 
-def test_killed_at_every_stage_and_run_again_the_stores_hold_the_same(new_play: Callable[[], plays.Play]) -> None:
-    control, killed = new_play(), new_play()
-    with flow.instance(control.settings) as instance:
-        for _ in plays.run_windows(control, on=instance, progress=lambda _: None, windows=range(3)):
-            pass
-    for number, points in KILLS.items():
-        window = _prepare(killed, number)
-        for point in points:
-            _killed(killed, window, point)
-        with flow.instance(killed.settings) as instance:
-            flow.run_window(killed.at(number), window, on=instance)
-
-    expected, found = _rows(control), _rows(killed)
-    for table, rows in expected.items():
+def test_killed_at_every_stage_and_run_again_the_stores_hold_the_same(
+    new_play: Callable[[], plays.Play], undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    play = new_play()
+    with _killer(play, tmp_path / "killed.log") as die, flow.instance(play.settings) as instance:
+        for number, points in KILLS.items():
+            window = _prepare(play, number)
+            for point in points:
+                die(window, point)
+            flow.run_window(play.at(number), window, on=instance)
+    platform = resources.platform(play.at(2))
+    try:
+        found = business_rows(platform, window_start(3))
+    finally:
+        platform.close()
+    for table, rows in undisturbed.items():
         assert rows, table
         assert found[table] == rows, table

@@ -38,7 +38,8 @@ def test_the_ledger_says_what_clickhouse_says(platform: Platform) -> None:
         unproven = tx.row(
             "SELECT COUNT(*) FROM backlink_observations WHERE transition_event = 'lost' AND evidence_complete = 0"
         )
-    folded = dict(platform.clickhouse.query("SELECT backlink_id, toString(state) FROM edge_current FINAL").result_rows)
+    rows = platform.clickhouse.query("SELECT backlink_id, toString(state) FROM edge_current FINAL").result_rows
+    folded = {int(edge): str(state) for edge, state in rows}
     assert len(ledger) == 101
     assert ledger == folded
     assert unproven == (0,)
