@@ -56,8 +56,11 @@ def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: d
         row = tx.row("SELECT owner, fence, leased_until FROM shard_leases WHERE name = %(name)s FOR UPDATE", params)
         assert row is not None
         held_by, fence, until = row
-        if held_by is not None and until > now and holder is None:
-            raise LeaseHeld(f"{name} is owned by {held_by} until {until:%Y-%m-%d %H:%M:%S} UTC: run it again then")
+        # Without the named lock somebody is alive: the owner, or one that is just giving it back. Taking it from the
+        # latter would leave us without the lock, and so look dead to the next.
+        if holder is None and (held_by is None or until > now):
+            who = "a run that is just ending" if held_by is None else f"{held_by} until {until:%Y-%m-%d %H:%M:%S} UTC"
+            raise LeaseHeld(f"{name} is owned by {who}: run it again then")
         tx.execute(query("leases/take"), params)
         return int(fence) + 1
 

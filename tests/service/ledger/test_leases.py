@@ -22,6 +22,7 @@ from tests.service.ledger import data
 from tests.service.ledger.data import NOW, WINDOW
 from warehouse.ledger import LeaseHeld, Ledger, StaleFence, claims, fetches, leases
 from warehouse.ledger.leases import Lease
+from warehouse.ledger.sql import query
 
 pytestmark = pytest.mark.service
 
@@ -293,3 +294,16 @@ def test_fetch_jobs_come_by_priority_then_age(ledger: Ledger) -> None:
         )
     _, got = leases.claim_queue(ledger, "page_fetch_jobs", owner="w", ttl_s=60, now=window.end, limit=3)
     assert got == [ids[2], ids[1], ids[0]]
+
+
+def test_a_shard_that_is_just_given_back_is_not_taken_without_its_lock(fresh_ledger: Ledger) -> None:
+    """Between the release of the row and the end of the owner's connection: who took it then would look dead."""
+    ending = leases.acquire_shard(fresh_ledger, "shard:9", owner="a", ttl_s=60, now=NOW)
+    released = {"name": "shard:9", "fence": ending.fence}
+    fresh_ledger.run(lambda tx: tx.execute(query("leases/release"), released))
+    with pytest.raises(leases.LeaseHeld, match="just ending"):
+        leases.acquire_shard(fresh_ledger, "shard:9", owner="b", ttl_s=60, now=NOW)
+    leases.release(fresh_ledger, ending)
+    taken = leases.acquire_shard(fresh_ledger, "shard:9", owner="b", ttl_s=60, now=NOW)
+    assert taken.fence == ending.fence + 1
+    leases.release(fresh_ledger, taken)
