@@ -8,6 +8,7 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
 from assets import due_sources, link_observations, tables
 from assets.partition import windows
@@ -28,7 +29,7 @@ FRESH = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail_wind
 
 def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.Table]:
     """Write a window's decided state. Returns (counts, the transitions and changes as rows for people)."""
-    occurrences = platform.datasets.read(OCCURRENCES, window)
+    here = platform.datasets.read(OCCURRENCES, window)
     fetches = latest_fetches(platform.datasets.read(PAGE_FETCHES, window))
     counts: list[dict[str, int]] = []
     news = []
@@ -45,13 +46,12 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
             recent=writeback.recent_alerts(platform.ledger, edges, since=now - LATE),
             deliver_since=now - LATE,
         )
-        mine = occurrences.filter(pc.is_in(occurrences["backlink_id"], edges))
         written = writeback.apply_batch(
             platform.ledger,
             writeback.WritebackBatch(
                 states=states,
                 observations=observations,
-                occurrences=mine,
+                occurrences=_occurrences(platform, window, here, states, observations),
                 schedule=schedule(platform, states, observations, fetches),
                 alert_events=raised.events,
                 deliveries=raised.deliveries,
@@ -59,9 +59,9 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
             ),
             now=now,
         )
-        here = pl.from_arrow(states)
-        assert isinstance(here, pl.DataFrame)
-        changed = here.filter((pl.col("event") != "none") | (pl.col("changes").list.len() > 0))
+        decided = pl.from_arrow(states)
+        assert isinstance(decided, pl.DataFrame)
+        changed = decided.filter((pl.col("event") != "none") | (pl.col("changes").list.len() > 0))
         events = Counter(changed["event"].to_list())
         counts.append(
             {
@@ -84,6 +84,23 @@ def _observations(platform: Platform, window: Window, states: pa.Table) -> pa.Ta
     return pa.concat_tables(
         [here, clickhouse.read_observations(platform.clickhouse, observation_ids=late["observation_id"])]
     )
+
+
+def _occurrences(
+    platform: Platform, window: Window, here: pa.Table, states: pa.Table, observations: pa.Table
+) -> pa.Table:
+    """Occurrences of the states' edges: `here`, this window's, and those of the later windows that hold the newest
+    observation of an edge which a backfill folds again. Without them its links would seem gone."""
+    newest = observations.filter(
+        pc.is_in(observations["observation_id"], states.filter(states["is_latest"])["observation_id"])
+    )
+    late = newest.filter(pc.not_equal(newest["window_start"], pa.scalar(window.start, newest["window_start"].type)))
+    parts = [here.filter(pc.is_in(here["backlink_id"], pc.unique(states["backlink_id"])))]
+    for start in pc.unique(late["window_start"]).to_pylist():
+        edges = late.filter(pc.equal(late["window_start"], pa.scalar(start, late["window_start"].type)))["backlink_id"]
+        only = pads.field("backlink_id").isin(pc.unique(edges))
+        parts.append(platform.datasets.read(OCCURRENCES, Window(start, platform.window_length), filters=only))
+    return pa.concat_tables(parts)
 
 
 def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetches: pa.Table) -> pa.Table:
