@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from assets import due_sources, link_observations, tables
+from assets import link_observations, tables
 from assets.partition import windows
 from assets.platform import Platform
 from transforms import alerts, recheck
@@ -69,10 +69,11 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
                 **{event: events.get(event, 0) for event in ("new", "lost", "recovered")},
                 "changes": int(changed["changes"].list.len().sum() or 0),
                 **written,
+                "alert_rules_not_understood": len(raised.problems),
             }
         )
         news.append(changed.select("backlink_id", "observed_at", "event", "changes", "state").to_arrow())
-    return due_sources.total(counts), pa.concat_tables(news) if news else pa.table({"event": pa.array([], pa.string())})
+    return tables.total(counts), pa.concat_tables(news) if news else pa.table({"event": pa.array([], pa.string())})
 
 
 def _observations(platform: Platform, window: Window, states: pa.Table) -> pa.Table:
@@ -146,7 +147,7 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         counts, news = zip(*(write_back(platform, window) for window in windows(context, platform)), strict=True)
         changed = pa.concat_tables(news, promote_options="default")
         return dg.MaterializeResult(
-            metadata={**due_sources.total(list(counts)), "transitions": tables.count_table(changed, ["event"])}
+            metadata={**tables.total(list(counts)), "transitions": tables.count_table(changed, ["event"])}
         )
 
     return current_state

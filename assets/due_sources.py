@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets import tables
 from assets.partition import WindowShard, window_shards
 from assets.platform import Platform
 from transforms.schemas import DUE_SOURCES, EXPECTED_EDGES, TARGET_RULES
@@ -36,12 +37,6 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     def due_sources(context: dg.AssetExecutionContext, platform: dg.ResourceParam[Platform]) -> dg.MaterializeResult:
         """Source pages that fall due in the window, coalesced over all projects: one row per page, plus its edges."""
         counts = [claim(platform, at) for at in window_shards(context, platform)]
-        return dg.MaterializeResult(metadata=total(counts))
+        return dg.MaterializeResult(metadata=tables.total(counts))
 
     return due_sources
-
-
-def total(counts: list[dict[str, int]]) -> dict[str, int]:
-    """Counts of several partitions, added up by name."""
-    names = {name: None for each in counts for name in each}
-    return {name: sum(each.get(name, 0) for each in counts) for name in names}

@@ -24,6 +24,7 @@ from transforms.schemas import LINK_MANIFESTS, PAGE_FETCHES, PAGE_MANIFESTS
 from warehouse.datasets import BadDataset
 from warehouse.ledger import parses
 from warehouse.objects import ObjectMissing
+from warehouse.snapshots import SnapshotQuarantined
 
 KEY = dg.AssetKey(["backlinks", "link_manifests"])
 CLICKABLE = ("a", "area")
@@ -48,10 +49,13 @@ def parse(platform: Platform, at: WindowShard) -> tuple[pa.Table, pa.Table, int]
 
     def bodies() -> Iterator[ParseJob]:
         loaded = platform.snapshots.get_many(key for _, key in todo)
-        for (job, _), (_, body) in zip(todo, loaded, strict=True):
+        for (job, _), (key, body) in zip(todo, loaded, strict=True):
             if isinstance(body, bytes):
                 yield replace(job, body=body)
             else:  # gone or damaged: no evidence, and the partition goes on
+                if isinstance(body, SnapshotQuarantined):
+                    # Away with it: while it stands, a 304 is believed and the page is never sent again.
+                    platform.objects.delete([key])
                 lost.append(html.failed_page(job.document_url, 0, Reason.ARTIFACT_UNAVAILABLE))
                 lost_jobs.append(job)
 

@@ -62,7 +62,7 @@ def observe(platform: Platform, window: Window) -> tuple[pa.Table, dict[str, int
         )
     observations = pa.concat_tables(parts)
     loaded = clickhouse.load_observations(platform.clickhouse, observations)
-    return observations, due_sources.total([*counts, {"loaded_new": loaded.new, "loaded_corrected": loaded.corrected}])
+    return observations, tables.total([*counts, {"loaded_new": loaded.new, "loaded_corrected": loaded.corrected}])
 
 
 def _health(platform: Platform, window: Window, target_url_ids: pa.ChunkedArray) -> pa.Table:
@@ -118,7 +118,7 @@ def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         """One evidence row per edge: found, missing or none, always with a reason and what it stands on."""
         observed, counts = zip(*(observe(platform, window) for window in windows(context, platform)), strict=True)
         rows = pa.concat_tables(observed)
-        totals = due_sources.total(list(counts))
+        totals = tables.total(list(counts))
         ids = pc.count_distinct(rows["observation_id"]).as_py()
         return dg.MaterializeResult(
             check_results=[

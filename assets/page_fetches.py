@@ -20,7 +20,7 @@ from transforms.reasons import Outcome
 from transforms.schemas import DUE_SOURCES, PAGE_FETCHES
 from warehouse.ledger import fetches as ledger_fetches
 from warehouse.ledger.leases import Lease
-from warehouse.snapshots import StoredSnapshot
+from warehouse.snapshots import StoredSnapshot, object_key_of
 
 KEY = dg.AssetKey(["backlinks", "page_fetches"])
 
@@ -38,6 +38,7 @@ class FetchConfig(dg.Config):
 class PartitionSink:
     """Makes outcomes durable (`crawl.ports.FetchSink`): snapshots, then the Parquet part, then the ledger under the fence.
 
+    Bodies are noted as pending before they are uploaded, so that an upload that was never committed can be found.
     The part comes before the ledger's commit, so that a crash between the two loses nothing: the next run finds the
     rows in the part and commits them to the ledger again (`reconcile`).
     """
@@ -47,8 +48,13 @@ class PartitionSink:
     lease: Lease
 
     def commit(self, results: Sequence[FetchResult]) -> None:
-        bodies = {r.content_hash: r for r in results if r.body is not None and r.content_hash is not None}
-        stored = self.platform.snapshots.put_many([r.body for r in bodies.values() if r.body is not None])
+        bodies = {r.content_hash: r.body for r in results if r.body is not None and r.content_hash is not None}
+        if bodies:
+            pending = [
+                StoredSnapshot(digest, object_key_of(digest), len(body), 0, True) for digest, body in bodies.items()
+            ]
+            ledger_fetches.reserve_snapshots(self.platform.ledger, pending, now=self.platform.clock.now())
+        stored = self.platform.snapshots.put_many(list(bodies.values()))
         keys = {snapshot.content_hash: snapshot.object_key for snapshot in stored}
         for result in results:
             if result.object_key is None and result.content_hash is not None:

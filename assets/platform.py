@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from clickhouse_connect.driver.client import Client
 from crawl.config import CrawlSettings
 from crawl.ports import OriginState, RobotsRecord
 from transforms.clock import Clock
+from transforms.errors import TransientError
 from transforms.windows import Window
 from warehouse import clickhouse
 from warehouse.clickhouse.config import ClickHouseSettings
@@ -32,7 +34,9 @@ from warehouse.objects.config import ObjectStoreSettings
 from warehouse.snapshots import SnapshotStore
 
 LEASE_TTL_S = 300.0
-"""A crashed owner delays its shard by at most this; a live one extends its lease with every commit."""
+"""How long a lease outlives an owner that the database server still sees connected but that does nothing any more."""
+HEARTBEATS = 4
+"""A living owner extends its lease this many times within that span, however long its work takes."""
 
 
 @dataclass
@@ -94,7 +98,8 @@ class Platform:
     def lease(self, name: str, *, wait_s: float = 0.0) -> Iterator[leases.Lease]:
         """Own a name (a shard of hosts, the fold) for as long as the block runs; a killed owner's is free at once.
 
-        Raises `LeaseHeld` (transient) when somebody else still owns it after `wait_s` seconds.
+        It is extended in the background while the block runs: a fold may take longer than the lease lasts. Raises
+        `LeaseHeld` (transient) when somebody else still owns it after `wait_s` seconds.
         """
         lease = None
         for attempt in stamina.retry_context(
@@ -105,10 +110,25 @@ class Platform:
                     self.ledger, name, owner=self.owner, ttl_s=LEASE_TTL_S, now=self.clock.now()
                 )
         assert lease is not None
+        done = threading.Event()
+        beat = threading.Thread(target=self._keep, args=(lease, done), name=f"lease {name}", daemon=True)
+        beat.start()
         try:
             yield lease
         finally:
+            done.set()
+            beat.join()
             leases.release(self.ledger, lease)
+
+    def _keep(self, lease: leases.Lease, done: threading.Event) -> None:
+        """Extend a lease until its block ends, or somebody else has it: then the next commit is refused by its fence."""
+        while not done.wait(lease.ttl_s / HEARTBEATS):
+            try:
+                leases.extend(self.ledger, lease, now=self.clock.now())
+            except leases.StaleFence:
+                return
+            except TransientError:
+                continue  # the server is away: the work itself will say so
 
     def close(self) -> None:
         """Close what was opened. Safe to call twice."""

@@ -70,3 +70,9 @@ def markdown(frame: pl.DataFrame, most: int = 50) -> dg.MarkdownMetadataValue:
     if frame.height > most:
         lines.append(f"\n{frame.height - most} more rows")
     return dg.MetadataValue.md("\n".join(lines))
+
+
+def total(counts: list[dict[str, int]]) -> dict[str, int]:
+    """Counts of several partitions, added up by name."""
+    names = {name: None for each in counts for name in each}
+    return {name: sum(each.get(name, 0) for each in counts) for name in names}

@@ -51,6 +51,16 @@ def test_two_runs_of_a_window_ask_once_and_a_broken_file_is_parsed_again(new_pla
             assert reused == 0
             assert again_pages.sort_by("source_url_id").equals(pages.sort_by("source_url_id"))
             assert again_links.num_rows == links.num_rows
+
+        # A damaged snapshot is no evidence, and does not stay to be confirmed by one 304 after the other.
+        (key,) = first.datasets.part_keys(PAGE_MANIFESTS, at.window, 0)
+        damaged = next(row["object_key"] for row in answers.to_pylist() if row["reason"] == "ok")
+        first.objects.delete([key])
+        first.objects.put(damaged, b"not what was fetched")
+        mended, _, _ = link_manifests.parse(first, at)
+        reasons = [row["reason"] for row in mended.to_pylist() if damaged.endswith(f"{row['content_hash'].hex()}.zst")]
+        assert set(reasons) == {"artifact_unavailable"}
+        assert first.snapshots.is_available([damaged]) == set()
     finally:
         for platform in platforms:
             platform.close()
