@@ -9,7 +9,7 @@ with zstd.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -67,16 +67,6 @@ class DatasetStore:
         )
         self.store.put(key, memoryview(sink.getvalue()).tobytes())
         return key
-
-    def delete_parts(
-        self, dataset: Dataset, window: Window, shard: int | None, *, keep: Iterable[str] = ()
-    ) -> list[str]:
-        """Delete the partition's parts except the part names in `keep`; returns the deleted keys."""
-        prefix = partition_prefix(dataset, window, shard)
-        kept = {f"{prefix}{part}.parquet" for part in keep}
-        gone = [key for key in self.part_keys(dataset, window, shard) if key.startswith(prefix) and key not in kept]
-        self.store.delete(gone)
-        return gone
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +16,10 @@ from rich.table import Table
 from orchestration.cli.console import wide_console
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
+
+if TYPE_CHECKING:  # Dagster takes seconds to import: not before the demo runs
+    from orchestration.demo.play import Play
+    from orchestration.flow import WindowReport
 
 
 class DemoDisagrees(PermanentError):
@@ -59,7 +64,7 @@ def demo(
     platform = resources.platform(play.at(WINDOWS - 1))
     try:
         verdict = plays.judge(play, platform)
-        console.print(_changes(play, plays, platform))
+        console.print(_changes(plays.edge_rows(play, platform, range(WINDOWS))))
     finally:
         platform.close()
     console.print(verdict.events_table())
@@ -82,7 +87,7 @@ def demo(
         )
 
 
-def _imports(play) -> Table:  # type: ignore[no-untyped-def]
+def _imports(play: Play) -> Table:
     table = Table("project", "file", "format", title="Imported", title_justify="left")
     for heading in ("rows", "accepted", "duplicate", "invalid"):
         table.add_column(heading, justify="right")
@@ -117,7 +122,7 @@ def _windows_table() -> Table:
     return table
 
 
-def _add_window(table: Table, number: int, window) -> None:  # type: ignore[no-untyped-def]
+def _add_window(table: Table, number: int, window: WindowReport) -> None:
     pages = window.total("page_fetches", "sources")
     table.add_row(
         f"{number} {window.window.start:%H:%M}",
@@ -129,16 +134,14 @@ def _add_window(table: Table, number: int, window) -> None:  # type: ignore[no-u
     )
 
 
-def _changes(play, plays, platform) -> Table:  # type: ignore[no-untyped-def]
+def _changes(rows: Iterable[dict[str, Any]]) -> Table:
     """Every event but NEW, and every property change: what a link manager reads first."""
-    from orchestration.demo.scenario import WINDOWS
-
     table = Table(title="What changed", title_justify="left")
     for heading in ("window", "project", "source", "target", "event", "why"):
         table.add_column(heading, no_wrap=heading not in ("source", "target"), overflow="fold")  # no URL is cut
     colours = {"lost": "red", "recovered": "green"}
-    rows = [row for row in plays.edge_rows(play, platform, range(WINDOWS)) if row["event"] in colours or row["changes"]]
-    for row in sorted(rows, key=lambda row: (row["window"], row["project"], row["source_url"])):
+    told = [row for row in rows if row["event"] in colours or row["changes"]]
+    for row in sorted(told, key=lambda row: (row["window"], row["project"], row["source_url"])):
         event = row["event"].upper() if row["event"] in colours else "\n".join(row["changes"])
         table.add_row(
             str(row["window"]), row["project"], row["source_url"].removeprefix("http://"),
@@ -147,7 +150,7 @@ def _changes(play, plays, platform) -> Table:  # type: ignore[no-untyped-def]
     return table
 
 
-def _where_next(console: Console, play, ui: bool, total: float, stores: float) -> None:  # type: ignore[no-untyped-def]
+def _where_next(console: Console, play: Play, ui: bool, total: float, stores: float) -> None:
     """Commands stand alone on their lines, in no box and unwrapped: what is copied from the terminal can be pasted."""
     env_file = play.env_file
     if env_file.is_relative_to(Path.cwd()):
@@ -174,7 +177,7 @@ def _where_next(console: Console, play, ui: bool, total: float, stores: float) -
         console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _curl(play) -> str:  # type: ignore[no-untyped-def]
+def _curl(play: Play) -> str:
     """A query that can be pasted. The local stack's password is no secret: it guards a loopback port."""
     olap = play.settings.clickhouse
     address = f"http://127.0.0.1:{olap.port}/?database={olap.database}"

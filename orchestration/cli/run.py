@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -11,6 +11,9 @@ from orchestration.cli.console import plain_console
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
 from transforms.windows import Window
+
+if TYPE_CHECKING:
+    from orchestration.flow import WindowReport
 
 
 class BadWindow(PermanentError):
@@ -50,7 +53,7 @@ def run(
     console.print(summary(report))
 
 
-def summary(report) -> Table:  # type: ignore[no-untyped-def]
+def summary(report: WindowReport) -> Table:
     """What the window did, a line per stage."""
     table = Table("stage", "what", title=f"window {report.window.key}", title_justify="left")
 

@@ -30,7 +30,7 @@ from orchestration.demo.scenario import (
     window_start,
     write_exports,
 )
-from orchestration.demo.web import ScriptedWeb, WebUnavailable
+from orchestration.demo.web import ScriptedWeb
 from orchestration.settings import Settings
 from transforms.imports.channels import parse_channel
 from transforms.schemas import TARGET_HEALTH
@@ -114,11 +114,7 @@ def start(settings: Settings, folder: Path, *, detach: bool, database: str = DAT
 
 def stop_web(folder: Path) -> bool:
     """End the web of an earlier demo in this folder. False: none runs."""
-    try:
-        ScriptedWeb.attach(folder / "web" / "web.json").stop()
-    except WebUnavailable:
-        return False
-    return True
+    return ScriptedWeb.end_earlier(folder / "web" / "web.json")
 
 
 def drop_databases(ledger: LedgerSettings, olap: ClickHouseSettings) -> None:

@@ -1,6 +1,6 @@
 """Who is told what. Set-based, in polars; no I/O.
 
-Here: edge states + observations + alert rules -> alert events, deliveries, broker rows, retractions. Not here: the
+Here: edge states + observations + alert rules -> alert events, deliveries, broker rows. Not here: the
 state itself (dbt), writing (`warehouse.ledger.writeback`, in the transaction that writes the state), sending.
 
 - `events`: what happened to an edge, as event types.

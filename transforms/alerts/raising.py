@@ -1,4 +1,4 @@
-"""Alert events, deliveries, broker rows and retractions of a batch of states. Here: `raise_alerts`. Not here: writing.
+"""Alert events, deliveries and broker rows of a batch of states. Here: `raise_alerts`. Not here: writing.
 
 Deterministic: the same states, observations and rules give the same rows, whatever was written before, so a rerun
 repeats keys that the ledger already holds and changes nothing.
@@ -47,13 +47,6 @@ _DELIVERIES = pa.schema([
     pa.field("channel", STR, nullable=False),
     pa.field("destination", STR, nullable=False),
 ])  # fmt: skip
-_RETRACTED = pa.schema([
-    pa.field("deduplication_key", HASH, nullable=False),
-    pa.field("backlink_id", U64, nullable=False),
-    pa.field("event_type", STR, nullable=False),
-    pa.field("observation_id", U64, nullable=False),
-])  # fmt: skip
-
 ALERT_OUTBOX = Dataset(
     "alert_outbox",
     "Broker rows of alert events (the ledger writes `backlink-state-events` itself, from the states).",
@@ -75,8 +68,6 @@ class Raised:
     """As `warehouse.ledger.tables.ALERT_DELIVERIES`; none for events that are cooled down or late."""
     outbox: pa.Table
     """`ALERT_OUTBOX`, one row per event that has a delivery or whose rule has no channel."""
-    retracted: pa.Table
-    """deduplication_key, backlink_id, event_type, observation_id of standing alerts that no longer hold."""
     problems: list[str] = field(default_factory=list)
     """One sentence for each alert rule that could not be understood."""
 
@@ -96,7 +87,7 @@ def raise_alerts(
     `project_id`, `alert_rule_id`, `name`, `event_types`, `filters`, `channels`, `cooldown_seconds`
     (`warehouse.ledger.tables.ALERT_RULES`). `previous`: older `LINK_OBSERVATIONS` of these edges, from which `before`
     is taken (the newest found one before the event; those in `observations` serve too); `recent`: standing alerts of
-    these edges (`RECENT_ALERTS`), for cooldown and retraction. Raises `ValueError` when a table lacks a column.
+    these edges (`RECENT_ALERTS`), for cooldown. Raises `ValueError` when a table lacks a column.
     """
     parsed = parse_rules(rules)
     observed = _frame(LINK_OBSERVATIONS.conform(observations))
@@ -129,7 +120,6 @@ def raise_alerts(
         events.to_arrow().cast(_EVENTS),
         deliveries.select(_DELIVERIES.names).sort(_DELIVERIES.names).to_arrow().cast(_DELIVERIES),
         ALERT_OUTBOX.conform(outbox.to_arrow()),
-        _retracted(told, _frame(states), standing),
         parsed.problems,
     )
 
@@ -196,16 +186,6 @@ def _cooled(alerts: pl.DataFrame, standing: pl.DataFrame) -> pl.Series:
         )["_row"]
     )
     return now.select(pl.col("_row").is_in(near.implode())).to_series()
-
-
-def _retracted(told: pl.DataFrame, states: pl.DataFrame, standing: pl.DataFrame) -> pa.Table:
-    rows = (
-        standing.drop_nulls(["alert_rule_id", "observation_id"])
-        .join(states.select("observation_id").unique(), on="observation_id", how="semi")
-        .join(told.select("observation_id", "event_type").unique(), on=["observation_id", "event_type"], how="anti")
-    )
-    rows = rows.with_columns(deduplication_key=_keys(rows)).select(_RETRACTED.names).sort("deduplication_key")
-    return rows.to_arrow().cast(_RETRACTED)
 
 
 def _standing(recent: pa.Table | None) -> pl.DataFrame:

@@ -106,14 +106,6 @@ def claim_due(
     return Claim(due, expected, rules, counts)
 
 
-def read_claim(ledger: Ledger, *, window: Window, shard: int, shards: int) -> Claim:
-    """All that the window x shard has claimed, without claiming anything."""
-    with ledger.transaction() as tx:
-        due, expected = _read(tx, buckets_of_shard(shard, shards), {"start": window.start, "end": window.end, "profile": FETCH_PROFILE})
-        rules = read_target_rules(tx, expected["project_id"].unique().to_pylist())
-    return Claim(due, expected, rules, {"new": 0, "before": due.num_rows, "deferred": 0, "skipped": 0})
-
-
 # -- planning ---------------------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ import stamina
 from mysql.connector.conversion import MySQLConverter
 
 from warehouse.ledger.config import LedgerSettings
-from warehouse.ledger.errors import BUSY, LedgerBusy, LedgerUnavailable, translate
+from warehouse.ledger.errors import LedgerBusy, LedgerUnavailable, translate
 from warehouse.ledger.staging import stage_sql
 
 T = TypeVar("T")
@@ -276,7 +276,3 @@ class Ledger:
             tx.drop_staged()
         except Exception:
             pooled.invalidate()
-
-
-def is_busy(error: mysql.connector.Error) -> bool:
-    return error.errno in BUSY

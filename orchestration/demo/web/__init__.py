@@ -127,13 +127,14 @@ class ScriptedWeb:
         return web
 
     @classmethod
-    def end_earlier(cls, state: Path) -> None:
-        """Stop the server that a state file tells of, if it still runs; the file of a dead one is removed."""
-        if state.exists():
-            try:
-                cls.attach(state).stop()
-            except WebUnavailable:
-                state.unlink(missing_ok=True)
+    def end_earlier(cls, state: Path) -> bool:
+        """Stop the server that a state file tells of, if it still runs (then True); the file of a dead one is removed."""
+        try:
+            cls.attach(state).stop()
+        except WebUnavailable:
+            state.unlink(missing_ok=True)
+            return False
+        return True
 
     @classmethod
     def _of(cls, state: Path, process: subprocess.Popen[bytes] | None) -> ScriptedWeb:

@@ -83,7 +83,7 @@ def test_the_tables_are_those_that_the_ledger_takes() -> None:
         assert table.schema.names == dataset.schema.names
         assert table.schema.types == dataset.schema.types
         assert table.num_rows == 0
-    assert result.outbox.num_rows == result.retracted.num_rows == 0
+    assert result.outbox.num_rows == 0
 
 
 def test_a_lost_link_is_one_event_one_delivery_per_destination_and_one_broker_row() -> None:
@@ -113,7 +113,6 @@ def test_a_rerun_gives_the_same_rows() -> None:
     assert first.events.equals(second.events)
     assert first.deliveries.equals(second.deliveries)
     assert first.outbox.equals(second.outbox)
-    assert second.retracted.num_rows == 0
 
 
 def test_what_a_person_reads() -> None:
@@ -339,33 +338,3 @@ def test_a_backfill_is_recorded_but_is_no_news() -> None:
     result = raised([state(gone, "lost")], [gone], [rule(["*"])], deliver_since=FETCHED + HOUR)
     assert (result.events.num_rows, result.deliveries.num_rows, result.outbox.num_rows) == (1, 0, 0)
     assert raised([state(gone, "lost")], [gone], [rule(["*"])], deliver_since=FETCHED).deliveries.num_rows == 1
-
-
-def test_a_corrected_history_retracts_what_it_no_longer_holds() -> None:
-    was_lost = observation()  # the parser was mended: the link is there
-    still = observation(link=False, at=FETCHED + HOUR, backlink_id=6, observation_id=66)
-    elsewhere = observation(at=FETCHED + HOUR, backlink_id=7, observation_id=77)
-    result = raised(
-        [state(was_lost), state(still, "lost")],
-        [was_lost, still],
-        [rule(["*"])],
-        recent=recent(
-            ("r", was_lost, "backlink.lost"), ("r", still, "backlink.lost"), ("r", elsewhere, "backlink.lost")
-        ),
-    )
-    key = hashlib.sha256(f"{key16('r').hex()}:5001:backlink.lost:{was_lost['observation_id']}".encode()).digest()
-    assert result.retracted.to_pylist() == [
-        {
-            "deduplication_key": key,
-            "backlink_id": 5001,
-            "event_type": "backlink.lost",
-            "observation_id": was_lost["observation_id"],
-        }
-    ]
-    assert types_of(result) == ["backlink.lost"]
-
-
-def test_a_retired_rules_alert_is_not_retracted_while_its_event_stands() -> None:
-    gone = observation(link=False)
-    result = raised([state(gone, "lost")], [gone], [], recent=recent(("retired", gone, "backlink.lost")))
-    assert result.retracted.num_rows == 0
