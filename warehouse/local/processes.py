@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -104,16 +104,17 @@ def start(process: Process, *, log: Path, pid_file: Path) -> PidFile:
         log.parent.mkdir(parents=True, exist_ok=True)
         stream = open(log, "ab", buffering=0)  # noqa: SIM115 - closed below, the child keeps its own copy
     try:
-        child = subprocess.Popen(
-            list(process.argv),
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            env={**os.environ, **(process.env or {})},
-            cwd=process.folder,
-            start_new_session=True,
-            umask=0o077,
-        )
+        with _no_signal_blocked():
+            child = subprocess.Popen(
+                list(process.argv),
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env={**os.environ, **(process.env or {})},
+                cwd=process.folder,
+                start_new_session=True,
+                umask=0o077,
+            )
     except OSError as error:
         raise StackError(
             f"{process.name}: cannot start {process.argv[0]}: {(error.strerror or str(error)).lower()}."
@@ -129,6 +130,16 @@ def start(process: Process, *, log: Path, pid_file: Path) -> PidFile:
         stop(found, timeout_s=5.0)  # a program that nobody could find again must not stay
         raise
     return found
+
+
+@contextlib.contextmanager
+def _no_signal_blocked() -> Iterator[None]:
+    """A program inherits its starter's signal mask (signal(7)): with SIGTERM blocked it could only be killed."""
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stop(found: PidFile, *, timeout_s: float, sig: int = signal.SIGTERM) -> bool:

@@ -71,10 +71,6 @@ def test_parts_and_shards_add_up_and_a_part_of_the_same_name_replaces(datasets: 
     assert ids(datasets.read(TARGET_HEALTH, WINDOW, 2)) == [22, 25]
     assert ids(datasets.read(TARGET_HEALTH, WINDOW)) == [22, 25, 100], "shards in the order of their numbers"
     assert datasets.read(TARGET_HEALTH, WINDOW, 1).num_rows == 0, "shard 1 is not shard 10"
-    assert datasets.delete_parts(TARGET_HEALTH, WINDOW, 2, keep=["b"]) == [
-        partition_prefix(TARGET_HEALTH, WINDOW, 2) + "a.parquet"
-    ]
-    assert ids(datasets.read(TARGET_HEALTH, WINDOW)) == [25, 100]
 
 
 def test_projection_and_filters(datasets: DatasetStore) -> None:

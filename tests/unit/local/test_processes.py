@@ -43,8 +43,19 @@ def test_a_started_program_is_found_again_and_stopped(folder: StackFolder) -> No
     assert again == found
     assert again.is_alive()
     assert os.getsid(found.pid) == found.pid  # outlives the terminal
-    assert stop(found, timeout_s=5)
+    signals = [line for line in Path(f"/proc/{found.pid}/status").read_text().splitlines() if line.startswith("Sig")]
+    assert stop(found, timeout_s=30), signals
     assert not again.is_alive()
+
+
+def test_a_program_started_where_sigterm_is_blocked_still_ends_by_it(folder: StackFolder) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        found = started(sleeper(), folder)
+        assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ()), "the starter's own mask is as it was"
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert stop(found, timeout_s=5)
 
 
 def test_a_recycled_pid_is_not_our_program_and_is_never_signalled(folder: StackFolder) -> None:
