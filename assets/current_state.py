@@ -2,6 +2,7 @@
 alerts, deliveries, outbox, job completion and next checks, in one transaction per batch of edges."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 
 import dagster as dg
@@ -52,7 +53,7 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
                 states=states,
                 observations=observations,
                 occurrences=_occurrences(platform, window, here, states, observations),
-                schedule=schedule(platform, states, observations, fetches),
+                schedule=schedule(platform, window, states, observations, fetches),
                 alert_events=raised.events,
                 deliveries=raised.deliveries,
                 outbox=raised.outbox,
@@ -87,34 +88,58 @@ def _observations(platform: Platform, window: Window, states: pa.Table) -> pa.Ta
     )
 
 
+def _newest(states: pa.Table, observations: pa.Table) -> pa.Table:
+    """The observations that are the newest of their edge."""
+    return observations.filter(
+        pc.is_in(observations["observation_id"], states.filter(states["is_latest"])["observation_id"])
+    )
+
+
+def _later_windows(platform: Platform, window: Window, newest: pa.Table) -> Iterator[tuple[Window, pa.Table]]:
+    """The windows besides this one that hold newest observations, with these: a backfill folds their edges again."""
+    late = newest.filter(pc.not_equal(newest["window_start"], pa.scalar(window.start, newest["window_start"].type)))
+    for start in pc.unique(late["window_start"]).to_pylist():
+        rows = late.filter(pc.equal(late["window_start"], pa.scalar(start, late["window_start"].type)))
+        yield Window(start, platform.window_length), rows
+
+
 def _occurrences(
     platform: Platform, window: Window, here: pa.Table, states: pa.Table, observations: pa.Table
 ) -> pa.Table:
     """Occurrences of the states' edges: `here`, this window's, and those of the later windows that hold the newest
     observation of an edge which a backfill folds again. Without them its links would seem gone."""
-    newest = observations.filter(
-        pc.is_in(observations["observation_id"], states.filter(states["is_latest"])["observation_id"])
-    )
-    late = newest.filter(pc.not_equal(newest["window_start"], pa.scalar(window.start, newest["window_start"].type)))
     parts = [here.filter(pc.is_in(here["backlink_id"], pc.unique(states["backlink_id"])))]
-    for start in pc.unique(late["window_start"]).to_pylist():
-        edges = late.filter(pc.equal(late["window_start"], pa.scalar(start, late["window_start"].type)))["backlink_id"]
-        only = pads.field("backlink_id").isin(pc.unique(edges))
-        parts.append(platform.datasets.read(OCCURRENCES, Window(start, platform.window_length), filters=only))
+    for later, rows in _later_windows(platform, window, _newest(states, observations)):
+        only = pads.field("backlink_id").isin(pc.unique(rows["backlink_id"]))
+        parts.append(platform.datasets.read(OCCURRENCES, later, filters=only))
     return pa.concat_tables(parts)
 
 
-def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetches: pa.Table) -> pa.Table:
-    """Next checks (`SCHEDULE`) of the edges whose newest observation is among the states."""
+def _retry_after(platform: Platform, window: Window, fetches: pa.Table, newest: pa.Table) -> pa.Table:
+    """`fetch_job_id`, `retry_after_s`: what the server asked for at the newest check of each edge, whichever window that
+    was in. `fetches` are this window's."""
+    parts = [fetches.select(["fetch_job_id", "retry_after_s"])]
+    for later, rows in _later_windows(platform, window, newest):
+        only = pads.field("source_url_id").isin(pc.unique(rows["source_url_id"]))
+        answers = latest_fetches(platform.datasets.read(PAGE_FETCHES, later, filters=only))
+        parts.append(answers.select(["fetch_job_id", "retry_after_s"]))
+    return pa.concat_tables(parts)
+
+
+def schedule(
+    platform: Platform, window: Window, states: pa.Table, observations: pa.Table, fetches: pa.Table
+) -> pa.Table:
+    """Next checks (`SCHEDULE`) of the edges whose newest observation is among the states; `fetches` are the window's."""
+    newest = _newest(states, observations)
     frames = [
         pl.from_arrow(table)
         for table in (
             states.filter(states["is_latest"]),
-            observations.select(["observation_id", "source_url_id", "evidence", "evidence_reason"]),
+            newest.select(["observation_id", "fetch_job_id", "source_url_id", "evidence", "evidence_reason"]),
             writeback.read_intervals(platform.ledger, pc.unique(states["backlink_id"])).drop(
                 ["source_url_id", "misses"]
             ),
-            fetches.select(["source_url_id", "retry_after_s"]),
+            _retry_after(platform, window, fetches, newest),
         )
     ]
     latest, observed, intervals, answers = frames
@@ -122,7 +147,7 @@ def schedule(platform: Platform, states: pa.Table, observations: pa.Table, fetch
     edges = (
         latest.join(observed, on="observation_id")  # type: ignore[arg-type]
         .join(intervals, on="backlink_id")  # type: ignore[arg-type]
-        .join(answers, on="source_url_id", how="left")  # type: ignore[arg-type]
+        .join(answers.unique("fetch_job_id"), on="fetch_job_id", how="left")  # type: ignore[arg-type, union-attr, call-arg]
         .with_columns(
             consecutive_failures=pl.col("consecutive_source_failures"),
             interval_s=pl.col("recrawl_interval_seconds"),

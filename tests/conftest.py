@@ -8,4 +8,5 @@ pytest_plugins = [
     "tests.fixtures.web",
     "tests.fixtures.chromium",
     "tests.fixtures.flow",
+    "tests.fixtures.scene",
 ]

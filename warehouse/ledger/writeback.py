@@ -40,7 +40,7 @@ class WritebackBatch:
     """`LINK_OBSERVATIONS` of those rows; where one is absent (an old one that was folded again) only its state is
     written."""
     occurrences: pa.Table = field(default_factory=OCCURRENCES.empty)
-    """`OCCURRENCES` of the window."""
+    """`OCCURRENCES` of the window, and of the later ones that hold the newest observation of an edge."""
     schedule: pa.Table = field(default_factory=SCHEDULE.empty)
     """`SCHEDULE` of the edges whose newest observation is among the states."""
     alert_events: pa.Table = field(default_factory=ALERT_EVENTS.empty)
@@ -194,7 +194,9 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
         old_event=pl.lit(None, pl.String),
         old_state=pl.lit(None, pl.String),
     )
-    occurrences = _frame(OCCURRENCES.conform(batch.occurrences)).unique(["backlink_id", "occurrence_key"], keep="last")
+    occurrences = _frame(OCCURRENCES.conform(batch.occurrences)).unique(
+        ["backlink_id", "occurrence_key", "observed_at"], keep="last"
+    )
     schedule = _frame(SCHEDULE.conform(batch.schedule)).unique("backlink_id", keep="last")
     alerts = _frame(ALERT_EVENTS.conform(batch.alert_events)).unique("deduplication_key", keep="last")
     deliveries = _frame(ALERT_DELIVERIES.conform(batch.deliveries)).unique()
@@ -218,6 +220,12 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
         matches = latest.filter("has_observation").select(
             "backlink_id", pl.col("target_rule_ids").alias("project_target_id")
         )
+        places = _places(occurrences.join(ids, on="backlink_id", how="semi"), latest)
+        mine = mine.with_columns(
+            # A find whose occurrences are not at hand (retention took the file) does not say that they are gone.
+            knows_places=(pl.col("evidence") == "missing").fill_null(value=False)
+            | pl.col("backlink_id").is_in(places.filter("is_current")["backlink_id"].implode())
+        )
         pages = (
             mine.filter(pl.col("crawl_page_id").is_not_null())
             .group_by("crawl_page_id")
@@ -228,17 +236,31 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
             rows=_arrow(mine.drop("target_rule_ids")),
             schedule=_arrow(schedule.join(ids, on="backlink_id", how="semi")),
             matches=_arrow(matches.explode("project_target_id").drop_nulls().unique()),
-            occurrences=_arrow(
-                occurrences.join(
-                    latest.select("backlink_id", "observed_at"), on=["backlink_id", "observed_at"], how="semi"
-                )
-            ),
+            occurrences=_arrow(places),
             pages=_arrow(pages),
             alerts=_arrow(my_alerts),
             deliveries=_arrow(deliveries.join(my_alerts, on="deduplication_key", how="semi")),
             outbox=_arrow(outbox.join(my_alerts, on="deduplication_key", how="semi")),
             held=_arrow(held.join(ids, on="backlink_id", how="semi").drop("backlink_id")),
         )
+
+
+def _places(occurrences: pl.DataFrame, latest: pl.DataFrame) -> pl.DataFrame:
+    """One row per occurrence as it was seen last, with `first_at`, `last_at` and `is_current`: it stands at the newest
+    observation. The others are past: a fixed parser found them in an old window."""
+    edge_and_key = ["backlink_id", "occurrence_key"]
+    newest = latest.select("backlink_id", newest_at="observed_at")
+    return (
+        occurrences.join(newest, on="backlink_id")
+        .sort("observed_at")
+        .with_columns(
+            first_at=pl.col("observed_at").min().over(edge_and_key),
+            last_at=pl.col("observed_at").max().over(edge_and_key),
+            is_current=pl.col("observed_at") == pl.col("newest_at"),
+        )
+        .unique(edge_and_key, keep="last")
+        .drop("newest_at")
+    )
 
 
 _BINARY = {

@@ -126,28 +126,40 @@ LEFT JOIN stage_matches AS k ON k.backlink_id = m.backlink_id AND k.project_targ
 SET m.is_active = FALSE, m.ended_at = l.observed_at
 WHERE l.is_fresh = 1 AND l.has_observation = 1 AND m.is_active = TRUE AND k.backlink_id IS NULL;
 
--- Where it stands on the page. Only a find or a complete miss says anything about occurrences. -------------------------------------
+-- Where it stands on the page. Only a find or a complete miss says anything about occurrences. What a fixed parser finds in
+-- an old window is added to the past: it does not bring back what is gone since. -----------------------------------------------------
 
 UPDATE backlink_occurrences AS c
 JOIN stage_latest AS l ON l.backlink_id = c.backlink_id
-LEFT JOIN stage_occurrences AS k ON k.backlink_id = c.backlink_id AND k.occurrence_key = c.occurrence_key
+LEFT JOIN stage_occurrences AS k ON k.backlink_id = c.backlink_id AND k.occurrence_key = c.occurrence_key AND k.is_current = 1
 SET c.is_live = FALSE
 WHERE l.is_fresh = 1 AND l.has_observation = 1 AND c.is_live = TRUE AND k.backlink_id IS NULL
-  AND l.evidence_complete = 1;
+  AND l.evidence_complete = 1 AND l.knows_places = 1;
 
 INSERT INTO backlink_occurrences (backlink_id, occurrence_key, locator_hash, anchor_text, rel_nofollow, rel_sponsored, rel_ugc, is_image_link,
                                   placement, first_seen_at, last_seen_at, is_live, kind, link_url, locator, position, follow)
 SELECT * FROM (
   SELECT s.backlink_id, s.occurrence_key, UNHEX(SHA2(s.locator, 256)) AS locator_hash, LEFT(s.anchor_text, 16000) AS anchor_text,
-         s.rel_nofollow, s.rel_sponsored, s.rel_ugc, s.is_image, s.placement, s.observed_at AS first_at, s.observed_at AS last_at,
-         TRUE AS is_live, s.kind, s.link_url, LEFT(s.locator, 16000) AS locator, s.position, s.follow
+         s.rel_nofollow, s.rel_sponsored, s.rel_ugc, s.is_image, s.placement, s.first_at, s.last_at,
+         s.is_current, s.kind, s.link_url, LEFT(s.locator, 16000) AS locator, s.position, s.follow
   FROM stage_occurrences AS s
   JOIN stage_latest AS l ON l.backlink_id = s.backlink_id AND l.is_fresh = 1
   ORDER BY s.backlink_id, s.occurrence_key) AS new
 ON DUPLICATE KEY UPDATE
-  last_seen_at = GREATEST(backlink_occurrences.last_seen_at, new.last_at), is_live = TRUE, anchor_text = new.anchor_text,
-  rel_nofollow = new.rel_nofollow, rel_sponsored = new.rel_sponsored, rel_ugc = new.rel_ugc, is_image_link = new.is_image,
-  placement = new.placement, kind = new.kind, link_url = new.link_url, locator = new.locator, position = new.position, follow = new.follow;
+  anchor_text = IF(new.is_current, new.anchor_text, backlink_occurrences.anchor_text),
+  rel_nofollow = IF(new.is_current, new.rel_nofollow, backlink_occurrences.rel_nofollow),
+  rel_sponsored = IF(new.is_current, new.rel_sponsored, backlink_occurrences.rel_sponsored),
+  rel_ugc = IF(new.is_current, new.rel_ugc, backlink_occurrences.rel_ugc),
+  is_image_link = IF(new.is_current, new.is_image, backlink_occurrences.is_image_link),
+  placement = IF(new.is_current, new.placement, backlink_occurrences.placement),
+  kind = IF(new.is_current, new.kind, backlink_occurrences.kind),
+  link_url = IF(new.is_current, new.link_url, backlink_occurrences.link_url),
+  locator = IF(new.is_current, new.locator, backlink_occurrences.locator),
+  position = IF(new.is_current, new.position, backlink_occurrences.position),
+  follow = IF(new.is_current, new.follow, backlink_occurrences.follow),
+  is_live = IF(new.is_current, TRUE, backlink_occurrences.is_live),
+  first_seen_at = LEAST(backlink_occurrences.first_seen_at, new.first_at),
+  last_seen_at = GREATEST(backlink_occurrences.last_seen_at, new.last_at);
 
 -- Alerts: an event that a corrected history no longer holds is retracted; one that stands is there once. ----------------------------
 
