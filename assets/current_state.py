@@ -147,7 +147,7 @@ def schedule(
     edges = (
         latest.join(observed, on="observation_id")  # type: ignore[arg-type]
         .join(intervals, on="backlink_id")  # type: ignore[arg-type]
-        .join(answers.unique("fetch_job_id"), on="fetch_job_id", how="left")  # type: ignore[arg-type, union-attr, call-arg]
+        .join(answers, on="fetch_job_id", how="left")  # type: ignore[arg-type]
         .with_columns(
             consecutive_failures=pl.col("consecutive_source_failures"),
             interval_s=pl.col("recrawl_interval_seconds"),
