@@ -1,5 +1,5 @@
 """Asking a crawl to stop, from a signal, another task or another thread. Here: the flag that trio can wait for. Not
-here: what stopping does (`engine`).
+here: what stopping does (`crawl.engine`).
 """
 
 from __future__ import annotations

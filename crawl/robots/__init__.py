@@ -1,5 +1,5 @@
 """robots.txt by RFC 9309. Here: reading a file and judging a URL (`rules`), and what is remembered of an origin's file
-(`book`). Not here: fetching it (the engine does, as one more polite request).
+(`book`). Not here: fetching it (`crawl.engine.robots_visits` does, as one more polite request).
 
 The evaluator is our own: Protego compares percent-encodings of rule and URL differently, loses an empty query and keeps
 the first of equal groups; fixing that from outside would be more code than the few pages of the standard.

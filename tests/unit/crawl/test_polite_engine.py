@@ -291,7 +291,7 @@ def test_robots_denied_between_the_verdict_and_the_request_sends_nothing() -> No
 
         async def exchange(self, admission, request, before_send) -> Response:  # type: ignore[no-untyped-def]
             if admission.target.path != "/robots.txt":
-                self.crawl._robots.answered("http://a.test", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
+                self.crawl.origins.robots.answered("http://a.test", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
             return await super().exchange(admission, request, before_send)
 
     web = SlowConnect()

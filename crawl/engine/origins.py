@@ -1,0 +1,166 @@
+"""What is known of each origin during one crawl. Here: states, failures in a row, suppressions, whose clock it is, its
+robots.txt, and reading all that from the `OriginBook`. Not here: the clocks' arithmetic (`crawl.politeness`), asking
+for robots.txt (`robots_visits`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import trio
+
+from crawl.engine.context import Context, WorkEntry, to_monotonic, to_wall
+from crawl.ports import OriginBook, OriginState, RobotsRecord
+from crawl.robots import RobotsBook
+from transforms.urls import identify
+
+CHUNK = 5000
+"""Origins (or object keys) that a port is asked about at once."""
+
+
+class Origins:
+    """`book` is asked once for each origin, before its first request; what changed goes back with `take_dirty`."""
+
+    def __init__(self, context: Context, book: OriginBook, owns: Callable[[str], bool] | None) -> None:
+        self._context = context
+        self._book = book
+        self._owns = owns
+        self.robots = RobotsBook(context.settings)
+        self.states: dict[str, OriginState] = {}
+        self.failures: Counter[str] = Counter()
+        self._suppressed: dict[str, bool] = {}
+        self._home: set[str] = set()
+        self._sites: set[str] = set()
+        self._dirty: set[str] = set()
+        self._dirty_robots: dict[str, RobotsRecord] = {}
+
+    # -- reading the book -------------------------------------------------------------------------------------------
+
+    def at_home(self, origin: str, site: str) -> None:
+        """A task of this crawl is here, so the origin's clock is kept here."""
+        self._home.add(origin)
+        if site:
+            self._sites.add(site)
+
+    async def meet(self, names: list[str]) -> None:
+        """Read what is remembered of origins."""
+        context = self._context
+        states, robots, denied = await context.blocking(self._read, names)
+        now, today = trio.current_time(), context.clock.now()
+        for name in names:
+            self._suppressed[name] = name in denied
+            self.states.setdefault(name, OriginState(name))
+        for state in states:
+            self.states[state.origin] = state
+            self.failures[state.origin] = state.consecutive_errors
+            context.frontier.configure(
+                state.origin,
+                now,
+                gap_s=state.min_gap_s,
+                max_in_flight=state.max_in_flight,
+                next_eligible=to_monotonic(state.next_eligible_at, today, now),
+                backoff_until=to_monotonic(state.backoff_until, today, now),
+            )
+        self.robots.take_in(robots, today)
+        for record in robots:
+            self.apply_delay(record.origin)
+
+    def _read(self, names: list[str]) -> tuple[list[OriginState], list[RobotsRecord], set[str]]:
+        return self._book.load(names), self._book.load_robots(names), self._book.suppressed(names)
+
+    async def place(self, entry: WorkEntry) -> None:
+        """Before a request at an origin that may be new to this crawl: read what is remembered of it and, when it is
+        another shard's, reserve its slot in the ledger."""
+        context, origin = self._context, entry.origin
+        if origin not in self.states:
+            await self.meet([origin])
+        if self.is_ours(origin):
+            return
+        now, today = trio.current_time(), context.clock.now()
+        slot = await context.blocking(self._book.take_foreign_slot, origin, today, context.frontier.gap_of(origin))
+        entry.not_before = max(entry.not_before, now + (slot - today).total_seconds())
+
+    def is_ours(self, origin: str) -> bool:
+        """Is the origin's clock kept here? A shard owns whole registrable domains, so that of any task settles it."""
+        if origin in self._home:
+            return True
+        ours = self._owns(origin) if self._owns is not None else identify(f"{origin}/").site in self._sites
+        if ours:
+            self._home.add(origin)
+        return ours
+
+    # -- suppressions -----------------------------------------------------------------------------------------------
+
+    async def is_suppressed(self, origin: str) -> bool:
+        known = self._suppressed.get(origin)
+        if known is None:
+            await self.meet([origin])
+            known = self._suppressed[origin]
+        return known
+
+    def is_known_suppressed(self, origin: str) -> bool:
+        return self._suppressed.get(origin, False)
+
+    async def refresh_suppressions(self) -> None:
+        """Suppression outranks everything, also a crawl that is under way."""
+        names = sorted(self._suppressed)
+        for at in range(0, len(names), CHUNK):
+            chunk = names[at : at + CHUNK]
+            denied = await self._context.blocking(self._book.suppressed, chunk)
+            self._suppressed.update((name, name in denied) for name in chunk)
+
+    # -- states -----------------------------------------------------------------------------------------------------
+
+    def state_of(self, origin: str) -> OriginState:
+        return self.states.setdefault(origin, OriginState(origin))
+
+    def trusts_validators(self, origin: str) -> bool:
+        state = self.states.get(origin)
+        if state is None or state.validators_sent < self._context.settings.validators_distrust_after:
+            return True
+        return state.validators_lied * 2 <= state.validators_sent
+
+    def apply_delay(self, origin: str) -> None:
+        """Crawl-delay may lengthen the gap, never shorten it, and is capped."""
+        context = self._context
+        state = self.robots.state(origin, context.clock.now())
+        if state is None:
+            return
+        own = self.states[origin].min_gap_s if origin in self.states else None
+        gap = context.settings.origin_gap_s if own is None else own
+        delay = state.crawl_delay_s(context.settings.max_crawl_delay_s)
+        if max(gap, delay) != context.frontier.gap_of(origin):
+            context.frontier.configure(origin, trio.current_time(), gap_s=max(gap, delay))
+
+    # -- writing to the book ----------------------------------------------------------------------------------------
+
+    def touch(self, origin: str) -> None:
+        """Its clock or state changed: it is saved with the next commit."""
+        self._dirty.add(origin)
+
+    def remember_robots(self, record: RobotsRecord) -> None:
+        self._dirty_robots[record.origin] = record
+
+    def take_dirty(self) -> tuple[list[OriginState], list[RobotsRecord]]:
+        """What has to be saved; from now on it counts as saved."""
+        now, today = trio.current_time(), self._context.clock.now()
+        states = []
+        for origin in self._dirty:
+            state = self.state_of(origin)
+            eligible, backoff = self._context.frontier.clock_of(origin)
+            state.next_eligible_at = to_wall(eligible, today, now)
+            state.backoff_until = to_wall(backoff, today, now) if backoff > now else None
+            states.append(replace(state))
+        self._dirty.clear()
+        robots = list(self._dirty_robots.values())
+        self._dirty_robots.clear()
+        return states, robots
+
+    def save(self, states: list[OriginState], robots: list[RobotsRecord]) -> None:
+        """Blocking: call it in a thread."""
+        if states:
+            self._book.save(states)
+        if robots:
+            self._book.save_robots(robots)
