@@ -40,7 +40,6 @@ _BLOCKED = frozenset(
         Reason.URL_CREDENTIALS,
         Reason.BAD_PORT,
         Reason.BLOCKED_NETWORK,
-        Reason.OUT_OF_SCOPE,
         Reason.SUPPRESSED,
         Reason.ROBOTS_DENIED,
         Reason.ROBOTS_UNREACHABLE,

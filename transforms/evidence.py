@@ -42,7 +42,7 @@ _OK = frozenset({
     Reason.LINK_FOUND_VIA_REDIRECT, Reason.LINK_ABSENT,
 })  # fmt: skip
 _BLOCKED = frozenset({
-    Reason.BLOCKED_NETWORK, Reason.OUT_OF_SCOPE, Reason.SUPPRESSED, Reason.ROBOTS_DENIED, Reason.ROBOTS_UNREACHABLE,
+    Reason.BLOCKED_NETWORK, Reason.SUPPRESSED, Reason.ROBOTS_DENIED, Reason.ROBOTS_UNREACHABLE,
     Reason.HTTP_401, Reason.HTTP_403, Reason.HTTP_429, Reason.CHALLENGE, Reason.CONSENT_WALL, Reason.LOGIN_REDIRECT,
 })  # fmt: skip
 _UNKNOWN = frozenset({

@@ -50,7 +50,6 @@ class Reason(StrEnum):
     URL_CREDENTIALS = "url_credentials"
     BAD_PORT = "bad_port"
     BLOCKED_NETWORK = "blocked_network"
-    OUT_OF_SCOPE = "out_of_scope"
     SUPPRESSED = "suppressed"
     ROBOTS_DENIED = "robots_denied"
     ROBOTS_UNREACHABLE = "robots_unreachable"

@@ -22,7 +22,7 @@ GONE = {"http_404": "error", "http_410": "error"}
 READABLE = {"ok", "not_modified", "body_truncated", "parse_truncated"}
 PAGE_LEVEL = {"parse_timeout", "parse_failed", "script_shell", "challenge", "consent_wall", "parse_truncated"}
 BLOCKED = {
-    "blocked_network", "out_of_scope", "suppressed", "robots_denied", "robots_unreachable", "http_401", "http_403",
+    "blocked_network", "suppressed", "robots_denied", "robots_unreachable", "http_401", "http_403",
     "http_429", "challenge", "consent_wall", "login_redirect",
 }  # fmt: skip
 UNKNOWN = {"artifact_unavailable", "origin_backoff", "window_budget", "stopped", "not_fetched"}
