@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import ada_url
 
 from crawl.ports import FetchTask, Hop
+from transforms.urls.identity import from_resolved
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_COOKIES = 50
@@ -35,12 +36,18 @@ class Visit:
     attempt: int = 1
     hops: list[Hop] = field(default_factory=list)
     seen: list[tuple[str, str]] = field(default_factory=list)
-    """(URL, Cookie header) of every request of this attempt: the same again is a loop."""
+    """(URL, Cookie header) of every request of this attempt; see `comes_back`."""
     cookies: list[Cookie] = field(default_factory=list)
     redirects: int = 0
     unconditional: bool = False
     elapsed_s: float = 0.0
     robots_version: str | None = None
+
+    def comes_back(self, url: str, cookie: str) -> bool:
+        """Would asking for `url` repeat a request of this attempt? The same identity with the same cookies gets the same
+        answer; another scheme is another identity, and a cookie that was set on the way is a new question."""
+        key = _same(url)
+        return any(sent == cookie and _same(asked) == key for asked, sent in self.seen)
 
     def restart(self) -> None:
         """A further attempt starts from the task's own URL and forgets how far the last one came."""
@@ -63,6 +70,11 @@ class RobotsVisit:
     url: str
     redirects: int = 0
     attempt: int = 1
+
+
+def _same(url: str) -> str:
+    """The identity of a URL that was parsed before; one that has none (too long) stands for itself."""
+    return from_resolved(url, url).identity or url
 
 
 class BadLocation(Exception):

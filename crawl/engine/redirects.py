@@ -47,7 +47,7 @@ class Redirects:
             return ()
         visit.url = following.url
         cookie = cookie_header(visit.cookies, following.host, following.path, following.scheme)
-        if (following.url, cookie) in visit.seen:
+        if visit.comes_back(following.url, cookie):
             emit(
                 visit,
                 Reason.REDIRECT_LOOP,

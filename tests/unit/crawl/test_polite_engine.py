@@ -467,3 +467,41 @@ def test_suppression_outranks_everything_also_after_a_redirect() -> None:
     assert {r.reason for r in sink.results} == {Reason.SUPPRESSED}
     assert [hop.gate for hop in sink.by_key[1].hops] == ["response", "scope"]
     assert all("optout" not in url for _, url in web.log)
+
+
+REDIRECTS = {
+    # path of the first request -> what each URL answers (Location, Set-Cookie), and how the visit ends
+    "another spelling of the first": (
+        {"http://a.test/x": ("http://a.test/y", None), "http://a.test/y": ("http://A.test.:80/%78#top", None)},
+        Reason.REDIRECT_LOOP,
+    ),
+    "itself, percent-encoded": ({"http://a.test/x": ("/%78", None)}, Reason.REDIRECT_LOOP),
+    "itself, setting a cookie": ({"http://a.test/x": ("/x", "seen=1")}, Reason.OK),
+    "itself, setting the same cookie for ever": ({"http://a.test/x": ("/x", "seen=1; always")}, Reason.REDIRECT_LOOP),
+    "https": ({"http://a.test/x": ("https://a.test/x", None)}, Reason.OK),
+    "https and back": (
+        {"http://a.test/x": ("https://a.test/x", None), "https://a.test/x": ("http://a.test/x", None)},
+        Reason.REDIRECT_LOOP,
+    ),
+    "the slash is another URL": ({"http://a.test/x": ("/x/", None)}, Reason.OK),
+    "an encoded slash is another URL": ({"http://a.test/x": ("/%2Fx", None)}, Reason.OK),
+}
+
+
+@pytest.mark.parametrize(("answers", "reason"), REDIRECTS.values(), ids=REDIRECTS)
+def test_a_loop_is_a_repeated_identity_with_the_same_cookies(
+    answers: dict[str, tuple[str, str | None]], reason: Reason
+) -> None:
+    class Cookies(MemoryWeb):
+        async def exchange(self, admission, request: Request, before_send) -> Response:  # type: ignore[no-untyped-def]
+            response = await super().exchange(admission, request, before_send)
+            location, cookie = answers.get(admission.target.url, (None, None))
+            knows = any(name == "Cookie" for name, _ in request.headers)
+            if location is None or (knows and cookie is not None and "always" not in cookie):
+                return response
+            return page(302, b"", location=location, **({} if cookie is None else {"set_cookie": cookie}))
+
+    web = Cookies()
+    _, sink, _ = run(tasks_of("http://a.test/x"), web)
+    assert sink.by_key[0].reason is reason
+    assert len([url for _, url in web.log if "robots" not in url]) <= 3
