@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets import tables
-from assets.partition import WindowShard, window_shards
+from assets.partition import WindowShard, shards_of, window_shards
 from assets.platform import Platform
 from transforms.schemas import DUE_SOURCES, EXPECTED_EDGES, TARGET_RULES
 from warehouse.ledger import claims
@@ -19,7 +19,7 @@ def claim(platform: Platform, at: WindowShard) -> dict[str, int]:
             platform.ledger,
             window=at.window,
             shard=at.shard,
-            shards=platform.shards,
+            shards=shards_of(platform, at.window),
             now=platform.clock.now(),
             owner=platform.owner,
         )

@@ -1,7 +1,9 @@
-"""Partitions as the stages see them. Here: Dagster's keys to windows and shards, and back. Not here: their definitions."""
+"""Partitions as the stages see them. Here: Dagster's keys to windows and shards, and back; how many shards a window has.
+Not here: their definitions."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +11,7 @@ import dagster as dg
 
 from assets.platform import Platform
 from transforms.windows import Window
+from warehouse.objects import ObjectMissing
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,18 @@ def window_shards(context: dg.AssetExecutionContext, platform: Platform) -> Iter
 def windows(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[Window]:
     """Each window of the run, oldest first."""
     yield from sorted(platform.window(key) for key in context.partition_keys)
+
+
+def shards_of(platform: Platform, window: Window) -> int:
+    """How many shards a window is split into: what the setting said when the window was first claimed.
+
+    Kept beside the window's files, so that a changed setting moves no source of a begun window to another shard, where
+    it would be fetched and matched again. The setting counts for the windows that begin after the change.
+    """
+    key = f"windows/{window.path}.json"
+    try:
+        stored = platform.objects.get(key)
+    except ObjectMissing:
+        platform.objects.put_if_absent(key, json.dumps({"shards": platform.shards}).encode())
+        stored = platform.objects.get(key)  # another shard may have been first
+    return int(json.loads(stored)["shards"])

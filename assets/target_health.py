@@ -11,7 +11,7 @@ import crawl
 from assets import tables
 from assets.link_manifests import READABLE_CODES
 from assets.page_fetches import settled, stopped_early
-from assets.partition import WindowShard, window_shards
+from assets.partition import WindowShard, shards_of, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
 from crawl.memory import MemorySink, MemorySnapshots
@@ -29,8 +29,8 @@ KEY = dg.AssetKey(["backlinks", "target_health"])
 def check(platform: Platform, at: WindowShard) -> pa.Table:
     """Check what the window x shard has claimed and not yet checked. Returns all of its `TARGET_HEALTH` rows."""
     claimed = targets.claim_targets(
-        platform.ledger, window=at.window, shard=at.shard, shards=platform.shards, now=platform.clock.now(),
-        owner=platform.owner,
+        platform.ledger, window=at.window, shard=at.shard, shards=shards_of(platform, at.window),
+        now=platform.clock.now(), owner=platform.owner,
     )  # fmt: skip
     have = settled(platform, at, platform.datasets.read(TARGET_HEALTH, at.window, at.shard))
     if _lacking(claimed, have).num_rows:

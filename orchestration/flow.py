@@ -19,7 +19,7 @@ import dagster as dg
 
 import crawl
 from assets import due_sources, page_fetches
-from assets.partition import WindowShard
+from assets.partition import WindowShard, shards_of
 from assets.platform import Platform
 from orchestration import resources
 from orchestration.definitions import SHARD_JOB, WINDOW_JOB, build_defs
@@ -83,12 +83,14 @@ def run_window(
 ) -> WindowReport:
     """Every stage of a window: its shards side by side, then evidence, states and write-back. Raises `StageFailed`."""
     platform = platform or resources.platform(settings)
-    defs = build_defs(settings=settings, platform=platform)
+    shards = shards_of(platform, window)
+    partitions = settings.model_copy(update={"shards_before": max(shards, settings.shards_before)})
+    defs = build_defs(settings=partitions, platform=platform)
     report = WindowReport(window)
-    progress(f"{window.key}: claim and crawl {settings.shards} shards")
-    claimed = _crawl_side_by_side(platform, window, refetch=refetch)
-    for shard in range(settings.shards):
-        progress(f"{window.key}: parse shard {shard + 1} of {settings.shards}, check its targets")
+    progress(f"{window.key}: claim and crawl {shards} shards")
+    claimed = _crawl_side_by_side(platform, window, shards, refetch=refetch)
+    for shard in range(shards):
+        progress(f"{window.key}: parse shard {shard + 1} of {shards}, check its targets")
         key = dg.MultiPartitionKey({"window": window.key, "shard": str(shard)})
         _collect(report, _execute(defs.resolve_job_def(SHARD_JOB), on, str(key)), f"[{shard}]")
         report.stages[f"due_sources[{shard}]"] = dict(claimed[shard])
@@ -97,13 +99,13 @@ def run_window(
     return report
 
 
-def _crawl_side_by_side(platform: Platform, window: Window, *, refetch: bool) -> list[dict[str, int]]:
+def _crawl_side_by_side(platform: Platform, window: Window, count: int, *, refetch: bool) -> list[dict[str, int]]:
     """Claim and fetch every shard at once, each in a thread of its own. Returns what each claimed.
 
     Dagster's in-process runs must follow one another (their logging set-up is not thread-safe), but most of a crawl is
     waiting for origins' clocks. So the pages are fetched here; the runs that follow find them done and record them.
     """
-    shards = [WindowShard(window, shard) for shard in range(platform.shards)]
+    shards = [WindowShard(window, shard) for shard in range(count)]
     stops = [crawl.Stop() for _ in shards]
 
     def work(at: WindowShard, stop: crawl.Stop) -> dict[str, int]:

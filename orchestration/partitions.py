@@ -29,6 +29,8 @@ def window_shard_partitions(settings: Settings) -> dg.MultiPartitionsDefinition:
     return dg.MultiPartitionsDefinition(
         {
             "window": window_partitions(settings),
-            "shard": dg.StaticPartitionsDefinition([str(shard) for shard in range(settings.shards)]),
+            "shard": dg.StaticPartitionsDefinition(
+                [str(shard) for shard in range(max(settings.shards, settings.shards_before))]
+            ),
         }
     )

@@ -41,6 +41,12 @@ class Settings(BaseSettings):
     stack: StackSettings = StackSettings()
     crawl: CrawlSettings = CrawlSettings()
     shards: int = Field(4, ge=1, le=64, description="shards of work; a domain lives in exactly one")
+    shards_before: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="most shards that earlier windows had: keeps their partitions when `shards` is lowered",
+    )
     window_minutes: int = Field(60, ge=5, le=1440, description="length of a window")
     first_window: datetime = Field(datetime(2026, 11, 1), description="start of the first partition (UTC)")  # noqa: DTZ001
     tenant: str = Field("default", description="tenant of the `backlinks` command's projects")

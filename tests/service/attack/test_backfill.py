@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.fixtures.scene import START, Scene
+from tests.fixtures.scene import Scene
 from transforms.schemas import LINK_MANIFESTS, OCCURRENCES, PAGE_FETCHES
 from transforms.windows import Window
 
@@ -33,8 +32,7 @@ def next_checks(scene: Scene) -> dict[str, datetime]:
     return dict(scene.rows(sql))  # type: ignore[arg-type]
 
 
-def test_an_old_window_folded_again_takes_nothing_from_later_ones(new_scene: Callable[..., Scene]) -> None:
-    scene = new_scene()
+def test_an_old_window_folded_again_takes_nothing_from_later_ones(scene: Scene) -> None:
     scene.links("http://shop.test/tools")
     second = f'<p>And <a href="{TARGET}">once more</a>.'
     scene.links(STAYS, TARGET, more=second)
@@ -62,7 +60,7 @@ def test_an_old_window_folded_again_takes_nothing_from_later_ones(new_scene: Cal
     scene.write_back(old)
     assert set(occurrences(scene)) == {"the tools"}
 
-    later = START + timedelta(hours=2)
+    later = scene.start + timedelta(hours=2)
     scene.clock(later)
     scene.links(STAYS, TARGET)
     scene.put(TOLD_THEN, "broken", 500)
@@ -70,7 +68,7 @@ def test_an_old_window_folded_again_takes_nothing_from_later_ones(new_scene: Cal
     scene.make_due()
     scene.run()
     seen, checks, versions = occurrences(scene), next_checks(scene), scene.versions()
-    assert seen == {"the tools": (True, START, later)}
+    assert seen == {"the tools": (True, scene.start, later)}
     assert checks[TOLD_NOW] - later >= timedelta(seconds=20_000)
     assert checks[TOLD_THEN] < later + timedelta(hours=1)  # the next window
 
@@ -84,5 +82,5 @@ def test_an_old_window_folded_again_takes_nothing_from_later_ones(new_scene: Cal
     scene.fold(old)
     scene.write_back(old)
     assert all(version > versions[edge] for edge, version in scene.versions().items())
-    assert occurrences(scene) == seen | {"once more": (False, START, START)}
+    assert occurrences(scene) == seen | {"once more": (False, scene.start, scene.start)}
     assert next_checks(scene) == checks
