@@ -6,7 +6,7 @@ All protocol methods are plain blocking calls; the crawler runs them in worker t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -43,6 +43,9 @@ class FetchTask:
     tenant: bytes = b""
     tenant_weight: int = 1
     prior: Prior | None = None
+    goal: Callable[[str], bool] | None = None
+    """Where redirects are hoped to lead: a hop to a URL that it accepts is not asked, it ends the visit (`fetched`, no
+    body, `final_url` is that URL). Of a page that answers instead only the beginning is read."""
 
 
 @dataclass(frozen=True, slots=True)

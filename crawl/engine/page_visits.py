@@ -17,7 +17,7 @@ from crawl.engine.redirects import Redirects
 from crawl.engine.results import Results
 from crawl.engine.robots_visits import RobotsVisits
 from crawl.http.exchange import ExchangeFailed, Request, Response
-from crawl.outcomes import TRANSIENT, body_cap
+from crawl.outcomes import DRAIN_CAP, TRANSIENT, body_cap
 from crawl.politeness import Entry
 from crawl.ports import Hop, SnapshotIndex
 from crawl.visit import REDIRECTS, RobotsVisit, Visit, cookie_header
@@ -129,7 +129,8 @@ class PageVisits:
                 headers = (*headers, ("If-None-Match", prior.etag))
             if prior.last_modified:
                 headers = (*headers, ("If-Modified-Since", prior.last_modified))
-        return Request(headers, self._limits, self._page_cap, on_sent), conditional
+        cap = self._page_cap if visit.task.goal is None else _beginning
+        return Request(headers, self._limits, cap, on_sent), conditional
 
     def _page_cap(self, status: int, content_type: str) -> int:
         return body_cap(status, content_type, self._limits.max_body_bytes)
@@ -176,6 +177,11 @@ class PageVisits:
             return ()
         visit.unconditional = True
         return _same_place(grant, visit)
+
+
+def _beginning(status: int, content_type: str) -> int:
+    """Of a page that is asked only for where it leads: enough for a refresh in its head."""
+    return body_cap(status, content_type, DRAIN_CAP)
 
 
 def _same_place(grant: WorkGrant, visit: Visit) -> Again:

@@ -38,6 +38,9 @@ class Redirects:
             emit(visit, Reason.TOO_MANY_REDIRECTS, detail=f"More than {most} redirects.", response=response)
             return ()
         visit.redirects += 1
+        if visit.task.goal is not None and visit.task.goal(url):
+            self._results.arrived(visit, url, response)
+            return ()
         try:
             following = self._context.gate.inspect(url)
         except Refused as e:

@@ -35,8 +35,9 @@ class Results:
         detail: str | None = None,
         response: Response | None = None,
         conditional: bool = False,
+        goal: str | None = None,
     ) -> None:
-        """`conditional`: the response answers a request with validators."""
+        """`conditional`: the response answers a request with validators; `goal`: it redirects to where it was to lead."""
         now = self._context.clock.now()
         result = FetchResult(
             visit.task,
@@ -49,13 +50,19 @@ class Results:
             robots_version=visit.robots_version,
             attempt=visit.attempt,
         )
-        if response is not None:
+        if goal is not None and response is not None:
+            result.final_url, result.http_status = goal, response.status
+        elif response is not None:
             self._describe(result, visit, response, now, conditional)
         summary = self._context.summary
         summary.results += 1
         summary.by_outcome[result.outcome.value] += 1
         summary.by_reason[reason.value] += 1
         self._commits.add(result)
+
+    def arrived(self, visit: Visit, goal: str, response: Response) -> None:
+        """A redirect leads to the task's goal, which is not asked."""
+        self.emit(visit, Reason.OK, detail="The redirect leads to its goal.", response=response, goal=goal)
 
     def defer(self, visit: Visit, reason: Reason, detail: str) -> None:
         """Not asked now: its origin or the window has no time for it."""
