@@ -1,18 +1,26 @@
-"""Pages that stand between robots and the content: challenges, block pages and consent walls. Here: their documented
-markers, and where they count. Not here: what follows from them (evidence `none`, with a reason).
+"""Pages that stand between robots and the content: challenges, block pages and consent walls. Here: one table of
+documented markers, and when they count; looked at when a response comes (`find_challenge`) and again with the parsed page
+(`find_marker`). Not here: what follows from them (evidence `none`, with a reason), maintenance and parked pages
+(`transforms.placeholders`).
 
-Only markers that a vendor documents or that its interstitial cannot do without are used, never the vendor's beacon
-that ordinary pages behind the same vendor carry too (`/cdn-cgi/challenge-platform/scripts/jsd/`, `js.datadome.co`,
-`_Incapsula_Resource?SWJIYLWA`, `*.awswaf.com/…/challenge.js`, `client.px-cdn.net`). A marker counts anywhere in the
-body: interstitials are padded. Bytes are searched, not a tree: the markers are ASCII in every encoding the web uses.
+A marker is a string that a vendor documents or that its interstitial cannot do without, never the vendor's beacon that
+ordinary pages behind the same vendor carry too. It counts anywhere in the body (interstitials are padded), with any status,
+but only on a page with little text and few links of its own: people write articles about challenges. Bytes are searched, not
+a tree: the markers are ASCII in every encoding the web uses.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
+
+MAX_TEXT = 4_000
+"""Characters of visible text; a page with more is an ordinary page, whatever it carries."""
+MAX_LINKS = 60
+"""A page with more links is neither a challenge nor a consent wall."""
 
 
 class Kind(StrEnum):
@@ -22,112 +30,154 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What was recognised: `name` says by whom and how, e.g. `cloudflare challenge`."""
+    """What was recognised; as text `challenge:cloudflare`, as manifests keep it."""
 
     kind: Kind
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
 
-_HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    # header, value (any of; empty: any value), name
-    ("cf-mitigated", ("challenge",), "cloudflare challenge"),  # developers.cloudflare.com, "Detect a Challenge Page"
-    ("x-amzn-waf-action", ("challenge", "captcha"), "aws waf challenge"),  # docs.aws.amazon.com, WAF token labels
-    ("x-vercel-mitigated", ("challenge",), "vercel checkpoint"),
-    ("sg-captcha", ("challenge",), "siteground captcha"),
+
+HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    # header, value (any of), vendor: the response says so itself
+    ("cf-mitigated", ("challenge",), "cloudflare"),  # developers.cloudflare.com, "Detect a Challenge Page"
+    ("x-amzn-waf-action", ("challenge", "captcha"), "aws_waf"),  # docs.aws.amazon.com, WAF "CAPTCHA and Challenge"
+    ("x-vercel-mitigated", ("challenge",), "vercel"),
+    ("sg-captcha", ("challenge",), "siteground"),
 )
 
-_GATES: tuple[tuple[bytes, tuple[tuple[bytes, str], ...]], ...] = (
-    # A short string that all its markers hold, so that an ordinary page costs a few fast searches.
-    (
-        b"_challenge",
-        (
-            (b"/_sec/cp_challenge/", "akamai challenge"),
-            (b'id="anubis_challenge"', "anubis challenge"),
-        ),
+CHALLENGES: dict[str, tuple[bytes, ...]] = {
+    # The comment names what the vendor leaves in ordinary pages, which is no marker.
+    "cloudflare": (
+        b"_cf_chl_opt", b"/orchestrate/chl_page", b"/orchestrate/jsch", b"/orchestrate/managed", b"/orchestrate/captcha",
+        b"cf-browser-verification", b'id="challenge-error-text"', b"__cf_chl_f_tk", b"cf_captcha_kind",
+    ),  # __CF$cv$params, /cdn-cgi/challenge-platform/scripts/jsd/
+    "akamai": (
+        b"errors.edgesuite.net/", b"errors&#46;edgesuite&#46;net", b"Reference&#32;&#35;", b"sec-if-cpt-container",
+        b"/_sec/cp_challenge/",
+    ),  # /akam/13/pixel, the sensor script
+    "imperva": (
+        b"Incapsula incident ID", b"_Incapsula_Resource?CWUDNSAI=", b"_Incapsula_Resource?SWUDNSAI=",
+    ),  # _Incapsula_Resource?SWJIYLWA=
+    "datadome": (
+        b"var dd={'rt':", b'var dd={"rt":', b"ct.captcha-delivery.com", b"geo.captcha-delivery.com",
+    ),  # js.datadome.co/tags.js
+    "human": (
+        b'id="px-captcha"', b"id='px-captcha'", b"captcha.px-cdn.net", b"captcha.px-cloud.net",
+    ),  # client.px-cloud.net, client.px-cdn.net
+    "aws_waf": (b"window.gokuProps",),  # *.awswaf.com/…/challenge.js, awsWafCookieDomainList
+    "sucuri": (b"sucuri_cloudproxy_js", b"Sucuri WebSite Firewall - "),
+    "ddos_guard": (
+        b"<title>DDoS-Guard</title>", b"check.ddos-guard.net/check.js", b"/.well-known/ddos-guard/js-challenge", b"ddg-captcha",
     ),
-    (b"_cf_chl_opt", ((b"window._cf_chl_opt", "cloudflare challenge"),)),
-    (
-        b"captcha",
-        (
-            (b"geo.captcha-delivery.com", "datadome challenge"),
-            (b"ct.captcha-delivery.com", "datadome challenge"),
-            (b'id="px-captcha"', "human (perimeterx) challenge"),
-            (b"/.well-known/sgcaptcha/", "siteground captcha"),
-        ),
+    "kasada": (b"/ips.js?KP_UIDz=",),  # /149e9513-01fa-4fb0-aad4-566afd725d1b/…/p.js
+    "f5": (
+        b"Please enable JavaScript to view the page content.<br",
+        b"The requested URL was rejected. Please consult with your administrator",
     ),
-    (
-        b"ncapsula",
-        (
-            (b"Incapsula incident ID", "imperva block page"),
-            (b"/_Incapsula_Resource?SWUDNSAI=", "imperva challenge"),
-        ),
+    "vercel": (b"Vercel Security Checkpoint", b"/.well-known/vercel/security/"),
+    "anubis": (b'id="anubis_challenge"', b"id='anubis_challenge'", b"/.within.website/x/cmd/anubis/"),
+    "siteground": (b"/.well-known/sgcaptcha/", b"/.well-known/captcha/"),
+    "google_sorry": (
+        b"google.com/sorry/index", b"our systems have detected unusual traffic from your computer network",
     ),
+    "test_cookie": (b"slowAES.decrypt(",),
+    "stackpath": (b"<title>StackPath</title>", b"sbtsckSecret"),
+    "distil": (b"distil_r_captcha", b"distil_r_blocked", b"/distil_identify_cookie.html"),
+    "wordfence": (b"Generated by Wordfence at",),
+    "radware": (b"validate.perfdrive.com", b"captcha.perfdrive.com"),
+}  # fmt: skip
+
+CONSENT: dict[str, tuple[bytes, ...]] = {
+    "google_consent": (b"https://consent.google.", b"https://consent.youtube."),
+    "yahoo_consent": (b"consent.yahoo.com/v2/collectConsent", b"/copyConsent?sessionId="),
+    "dpg_privacy_gate": (b"/privacy-gate/accept", b"myprivacy.dpgmedia."),
+}
+_CONFIRM = {
+    b"https://consent.google.": re.compile(rb"https://consent\.google\.[a-z.]+/(?:save|s\b)"),
+    b"https://consent.youtube.": re.compile(rb"https://consent\.youtube\.[a-z.]+/(?:save|s\b)"),
+    b"myprivacy.dpgmedia.": re.compile(rb"myprivacy\.dpgmedia\.[a-z.]+/consent"),
+}
+"""Markers whose literal alone is not enough: a footer may link to the same host."""
+
+PLATFORMS: dict[str, tuple[bytes, ...]] = {
+    # Consent platforms sit on ordinary pages: they are the page only where hardly anything else is on it.
+    "sourcepoint": (b"sp_message_container_", b"cdn.privacy-mgmt.com"),
+    "consent_form": (b'action="/consent"',),
+}
+_PLATFORM_BODY = 16 * 1024
+_PLATFORM_LINKS = 12
+
+_TITLE = re.compile(
+    rb"<title>\s*(?:(?P<challenge>Just a moment\.\.\.|Attention Required! \| Cloudflare|DDoS-Guard|Robot Check|"
+    rb"Pardon Our Interruption(?:\.\.\.)?|Are you a robot\?|Security Check(?:point)?|One moment, please\.\.\.|"
+    rb"Bot Verification|Human Verification)|[^<]{0,80}(?:Zustimmung erforderlich|Cookie[- ]?Wall|Privacy ?Gate|"
+    rb"Consent (?:required|wall))[^<]{0,40})\s*</title>",
+    re.IGNORECASE,
+)
+"""Titles that such pages are known by when no vendor's own marker is found."""
+
+_HOSTS: tuple[tuple[str, str], ...] = (
+    # A redirect that ends here leads to a page that only asks for consent.
+    ("consent.google.", "google_consent"),
+    ("consent.youtube.com", "google_consent"),
+    ("consent.yahoo.com", "yahoo_consent"),
+    ("guce.yahoo.com", "yahoo_consent"),
+    ("guce.advertising.com", "yahoo_consent"),
+    ("guce.aol.com", "yahoo_consent"),
+    ("myprivacy.dpgmedia.", "dpg_privacy_gate"),
 )
 
-_MAX_TEXT = 4_000
-"""A page with more text than this is an ordinary page (an article about challenges), as in `transforms.html.challenge`,
-which looks again, with the parsed page before it."""
-_SMALL = 24 * 1024
-_SMALL_MARKERS: tuple[tuple[bytes, str], ...] = (
-    # Vendors whose pages are never large: searched in small bodies alone.
-    (b"window.gokuProps", "aws waf challenge"),
-    (b"sucuri_cloudproxy_js", "sucuri challenge"),
-    (b"/ips.js?KP_UIDz=", "kasada challenge"),
-    (b"<title>DDoS-Guard</title>", "ddos-guard challenge"),
-    (b"/.well-known/ddos-guard/js-challenge", "ddos-guard challenge"),
-    (b"Vercel Security Checkpoint", "vercel checkpoint"),
-    (b"The requested URL was rejected. Please consult with your administrator.", "f5 block page"),
-    (b"our systems have detected unusual traffic from your computer network", "google sorry page"),
+_NEEDLES: tuple[tuple[Marker, bytes], ...] = tuple(
+    (Marker(kind, name), needle)
+    for kind, table in ((Kind.CHALLENGE, CHALLENGES), (Kind.CONSENT, CONSENT))
+    for name, needles in table.items()
+    for needle in needles
 )
-
-_CONSENT_BODY = 16 * 1024
-_CONSENT_LINKS = 12
-_CONSENT_MARKERS: tuple[tuple[bytes, str], ...] = (
-    (b"sp_message_container_", "sourcepoint consent wall"),
-    (b"cdn.privacy-mgmt.com", "sourcepoint consent wall"),
-    (b"https://consent.google.com/save", "google consent page"),
-    (b"https://consent.youtube.com/save", "google consent page"),
-    (b"consent.yahoo.com/v2/collectConsent", "yahoo consent page"),
-    (b'action="/consent"', "consent form"),
-)
-_CONSENT_HOSTS = (
-    "consent.google.",
-    "consent.youtube.com",
-    "consent.yahoo.com",
-    "guce.yahoo.com",
-    "guce.advertising.com",
-    "guce.aol.com",
-    "myprivacy.dpgmedia.",
-)
-_SORRY = ("/sorry/index",)
 
 
 def find_challenge(
     body: bytes, headers: Iterable[tuple[str, str]] = (), final_url: str | None = None, asked_url: str | None = None
 ) -> Marker | None:
-    """The marker of a challenge or consent page in a final response, or None.
+    """The marker of a challenge or consent page in a final response, or None. `headers` are (lower-case name, value).
 
-    `headers` are (lower-case name, value). A consent page is one that a redirect to a known consent host led to, or a
-    small page with hardly a link whose consent platform is the content: consent platforms also sit on ordinary pages.
+    An ordinary page costs one count of its links, or of its text. What is seen only in the parsed page (markup that
+    hides many links) is left to `find_marker`.
     """
     for name, value in headers:
-        for header, values, what in _HEADERS:
+        for header, values, vendor in HEADERS:
             if name == header and value.strip().lower() in values:
-                return Marker(Kind.CHALLENGE, what)
-    named = next((what for gate, markers in _GATES if gate in body for marker, what in markers if marker in body), None)
-    if named is None and len(body) <= _SMALL:
-        named = next((what for marker, what in _SMALL_MARKERS if marker in body), None)
-    if named is not None and _text_bytes(body) <= _MAX_TEXT:
-        return Marker(Kind.CHALLENGE, named)
+                return Marker(Kind.CHALLENGE, vendor)
     if final_url is not None and final_url != asked_url:
         found = _by_url(final_url)
         if found is not None:
             return found
-    if len(body) <= _CONSENT_BODY:
-        for marker, what in _CONSENT_MARKERS:
-            if marker in body and body.count(b"<a ") <= _CONSENT_LINKS:
-                return Marker(Kind.CONSENT, what)
-    return None
+    if body.count(b"<a ") > MAX_LINKS:
+        return None
+    found = _by_body(body)
+    return found if found is not None and _text_bytes(body) <= MAX_TEXT else None
+
+
+def find_marker(body: bytes, text_chars: int) -> str | None:
+    """The same for a parsed page of at most `MAX_LINKS` links with `text_chars` characters of visible text; as text."""
+    found = _by_body(body) if text_chars <= MAX_TEXT else None
+    return None if found is None else str(found)
+
+
+def _by_body(body: bytes) -> Marker | None:
+    """Looks through the whole body, however deep (plain substrings: a few microseconds each)."""
+    for marker, needle in _NEEDLES:
+        if needle in body and (needle not in _CONFIRM or _CONFIRM[needle].search(body)):
+            return marker
+    if len(body) <= _PLATFORM_BODY and body.count(b"<a ") <= _PLATFORM_LINKS:
+        for name, needles in PLATFORMS.items():
+            if any(needle in body for needle in needles):
+                return Marker(Kind.CONSENT, name)
+    title = _TITLE.search(body)
+    if title is None:
+        return None
+    return Marker(Kind.CHALLENGE if title.group("challenge") else Kind.CONSENT, "title")
 
 
 def _text_bytes(body: bytes) -> int:
@@ -143,8 +193,9 @@ def _by_url(url: str) -> Marker | None:
     """A redirect ended at a host that only asks."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if host.startswith(_CONSENT_HOSTS):
-        return Marker(Kind.CONSENT, f"consent page at {host}")
-    if ".google." in f".{host}" and parts.path.startswith(_SORRY):
-        return Marker(Kind.CHALLENGE, "google sorry page")
+    for start, name in _HOSTS:
+        if host.startswith(start):
+            return Marker(Kind.CONSENT, name)
+    if ".google." in f".{host}" and parts.path.startswith("/sorry/index"):
+        return Marker(Kind.CHALLENGE, "google_sorry")
     return None

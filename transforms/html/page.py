@@ -13,7 +13,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from transforms.html.challenge import find_marker
+from transforms.challenges import MAX_LINKS, find_marker
 from transforms.html.charset import decode, query_encoder, sniff, strip_bom
 from transforms.html.headers import HeaderLink, parse_links
 from transforms.html.limits import ParseLimits, cut
@@ -32,8 +32,6 @@ AGENT = "BacklinksMonitor"
 _SHELL_TEXT_CHARS = 300
 _SHELL_LINKS = 3
 _LONG_TEXT_CHARS = 20_000
-_CHALLENGE_LINKS = 60
-"""A page with more links than this is neither a challenge nor a consent wall."""
 _MOUNT = re.compile(
     rb"<(?:div|main|section|app-root|my-app)\b[^>]*?(?:\bid\s*=\s*[\"']?(?:root|app|__next|__nuxt|___gatsby|svelte|main-app|app-root|react-root|q-app|ember-app|mount)\b[^>]*)?"
     rb">\s*(?:<!--[^>]*-->\s*)*(?:loading[^<]{0,20})?</(?:div|main|section|app-root|my-app)>",
@@ -140,7 +138,7 @@ def parse_page(
 
     text_chars, text_bytes = _visible_text(tree)
     is_truncated = body_truncated or limit is not None or collector.links.is_cut
-    marker = find_marker(markup, text_chars) if collector.links.clickable <= _CHALLENGE_LINKS else None
+    marker = find_marker(markup, text_chars) if collector.links.clickable <= MAX_LINKS else None
     is_shell = marker is None and _is_script_shell(markup, text_chars, collector.links.clickable)
     page: dict[str, Any] = {
         "document_url": document_url,
