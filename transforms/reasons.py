@@ -86,6 +86,8 @@ class Reason(StrEnum):
     CHALLENGE = "challenge"
     CONSENT_WALL = "consent_wall"
     LOGIN_REDIRECT = "login_redirect"
+    MAINTENANCE = "maintenance"                  # "back soon" with status 200, or a 200 with Retry-After
+    PLACEHOLDER = "placeholder"                  # a server's default page, a parked domain, a shop that is not open yet
     # -- the artifact or the parse: none -----------------------------------------------------------------------------------------
     ARTIFACT_UNAVAILABLE = "artifact_unavailable"
     PARSE_TIMEOUT = "parse_timeout"
@@ -102,6 +104,7 @@ class Reason(StrEnum):
     LINK_FOUND = "link_found"                    # found
     LINK_FOUND_VIA_REDIRECT = "link_found_via_redirect"  # found, through a checked redirect of the source's own
     LINK_ABSENT = "link_absent"                  # missing (complete)
+    REDIRECT_UNCHECKED = "redirect_unchecked"    # none: a redirector that may lead to the target could not be checked
 
 
 SOURCE_GONE: frozenset[Reason] = frozenset({Reason.HTTP_404, Reason.HTTP_410})

@@ -7,6 +7,8 @@ estimate of how often a page changes, projected coverage. Not here: claiming
 | a miss waits for confirmation | 30 to 120 min after the first miss, in the first window that allows it |
 | the check failed (evidence `none`) | 5 min, doubled with each failure in a row, to 24 h, ±10 %; honours Retry-After |
 | it was not asked (budget, stop signal) | the next window |
+| the page answered and will be itself again (`AGAIN_SOON`) | 6 h ±10 %, or a shorter interval; honours Retry-After |
+| the page answered and proves nothing (`PROVES_NOTHING`) | as a live edge; where a miss waits, as above |
 | live, or lost for less than 30 days | the estimated change interval, between the project's interval and 7 days |
 | lost for more than 30 days | weekly |
 
@@ -37,6 +39,7 @@ CONFIRM_LATEST = timedelta(minutes=120)
 FAILURE_FIRST = timedelta(minutes=5)
 FAILURE_LONGEST = timedelta(hours=24)
 FAILURE_JITTER = 0.10
+LOOK_AGAIN = timedelta(hours=6)
 LONGEST = timedelta(days=7)
 EARLY_SHARE = 0.10
 LOST_LONG_AGO = timedelta(days=30)
@@ -44,6 +47,17 @@ EMA_ALPHA = 0.3
 
 NOT_ASKED = frozenset({Reason.WINDOW_BUDGET, Reason.STOPPED, Reason.NOT_FETCHED})
 """Reasons that say nothing about the source: coverage debt, to be paid in the next window."""
+
+AGAIN_SOON = frozenset({Reason.LINK_COLLAPSE, Reason.MAINTENANCE, Reason.REDIRECT_UNCHECKED})
+"""The page answered and is likely to be itself again. Often enough to believe a collapse after a day
+(`transforms.collapse`), and no burden to anybody."""
+
+PROVES_NOTHING = frozenset({
+    Reason.BODY_TRUNCATED, Reason.PARSE_TRUNCATED, Reason.PARSE_TIMEOUT, Reason.PARSE_FAILED, Reason.SCRIPT_SHELL,
+    Reason.CHALLENGE, Reason.CONSENT_WALL, Reason.EMPTY_BODY, Reason.PLACEHOLDER,
+})  # fmt: skip
+"""What a page may be that was fetched without failure and still proves nothing. Where the fetch counts as a failure (a
+challenge that the crawler itself saw), the failures' wait holds."""
 
 _US: Literal["us"] = "us"
 
@@ -53,13 +67,13 @@ def next_checks(
 ) -> pl.DataFrame:
     """`backlink_id`, `next_check_at`, `confirm_not_before` (null unless a miss waits), `why` — in the order of `edges`.
 
-    `why` is confirmation | failure | not_asked | interval | long_lost. `edges` has one row per edge, as it stands after
+    `why` is confirmation | failure | not_asked | look_again | interval | long_lost. `edges` has one row per edge, as it stands after
     its newest observation:
 
     - `backlink_id`, `source_url_id` (UInt64)
     - `observed_at` (Datetime UTC), `evidence`, `evidence_reason` of that observation
     - `state` (unknown | live | lost), `misses`, `first_miss_at`, `lost_at` after it
-    - `consecutive_failures`: checks in a row, this one included, whose evidence was `none` (0 otherwise)
+    - `consecutive_failures`: fetches of the source in a row, this one included, that failed (0: it answered)
     - `retry_after_s`: Retry-After of the last fetch, or null
     - `interval_s`: the project's interval in seconds, or null (then `default_interval`)
     - `change_interval_s`: estimated change interval of the source (`change_estimate`), or null
@@ -76,15 +90,23 @@ def next_checks(
     waits = (pl.col("misses") > 0) & (pl.col("state") != "lost") & pl.col("first_miss_at").is_not_null()
     is_none = pl.col("evidence") == Evidence.NONE.value
     not_asked = is_none & pl.col("evidence_reason").is_in([reason.value for reason in NOT_ASKED])
+    soon = is_none & pl.col("evidence_reason").is_in([reason.value for reason in AGAIN_SOON])
+    idle = (
+        is_none
+        & pl.col("evidence_reason").is_in([reason.value for reason in PROVES_NOTHING])
+        & (pl.col("consecutive_failures") == 0)
+    )
     long_lost = (pl.col("state") == "lost") & (
         pl.col("_seen") - pl.col("lost_at").dt.epoch(_US) > LOST_LONG_AGO // timedelta(microseconds=1)
     ).fill_null(value=False)
     frame = frame.with_columns(
         why=pl.when(not_asked)
         .then(pl.lit("not_asked"))
-        .when(is_none)
+        .when(soon | (idle & waits))
+        .then(pl.lit("look_again"))
+        .when(is_none & ~idle)
         .then(pl.lit("failure"))
-        .when(waits)
+        .when(waits & ~is_none)
         .then(pl.lit("confirmation"))
         .when(long_lost)
         .then(pl.lit("long_lost"))
@@ -95,6 +117,8 @@ def next_checks(
         .then(pl.max_horizontal("_floor", "_earliest"))
         .when(pl.col("why") == "failure")
         .then(pl.max_horizontal(pl.col("_seen") + _failure_wait(), "_floor", "_earliest"))
+        .when(pl.col("why") == "look_again")
+        .then(pl.max_horizontal(pl.col("_seen") + _look_again(default_interval), "_floor", "_earliest"))
         .when(pl.col("why") == "confirmation")
         .then(_confirmation(length_us))
         .otherwise(pl.max_horizontal(pl.col("_seen") + _interval(default_interval), "_floor")),
@@ -124,6 +148,14 @@ def _failure_wait() -> pl.Expr:
     jittered = (wait * (1 - FAILURE_JITTER + 2 * FAILURE_JITTER * pl.col("_u"))).cast(pl.Int64)
     asked = pl.col("retry_after_s").fill_null(0).cast(pl.Int64) * 1_000_000
     return pl.max_horizontal(pl.min_horizontal(jittered, pl.lit(_span(FAILURE_LONGEST))), asked)
+
+
+def _look_again(default: timedelta) -> pl.Expr:
+    """Microseconds after the check: a quarter of a day, or what the project wants if that is shorter."""
+    jittered = (_span(LOOK_AGAIN) * (1 - FAILURE_JITTER + 2 * FAILURE_JITTER * pl.col("_u"))).cast(pl.Int64)
+    interval = pl.coalesce(pl.col("interval_s").cast(pl.Int64) * 1_000_000, pl.lit(_span(default)))
+    asked = pl.col("retry_after_s").fill_null(0).cast(pl.Int64) * 1_000_000
+    return pl.max_horizontal(pl.min_horizontal(jittered, interval), asked)
 
 
 def _confirmation(length_us: int) -> pl.Expr:

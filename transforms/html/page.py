@@ -21,10 +21,11 @@ from transforms.html.links import SELECTOR, LinkCollector, LinkRows, collect_ele
 from transforms.html.resolver import Resolver
 from transforms.html.robots import combine, header_directives, split_directives
 from transforms.html.text import fold
+from transforms.placeholders import find_placeholder
 from transforms.reasons import Reason
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 """Part of every manifest's identity. Raised whenever the same bytes could give other rows."""
 
 AGENT = "BacklinksMonitor"
@@ -140,12 +141,17 @@ def parse_page(
     is_truncated = body_truncated or limit is not None or collector.links.is_cut
     marker = find_marker(markup, text_chars) if collector.links.clickable <= MAX_LINKS else None
     is_shell = marker is None and _is_script_shell(markup, text_chars, collector.links.clickable)
+    stand_in = None
+    if marker is None:
+        stand_in = find_placeholder(markup, title=title, text_chars=text_chars, links=collector.links.clickable)
     page: dict[str, Any] = {
         "document_url": document_url,
         "base_url": base_url,
         "parser_version": PARSER_VERSION,
-        "reason": _reason(
-            marker, is_shell, is_truncated, is_blank=text_chars == 0 and not collector.links.clickable
+        "reason": (
+            stand_in[0]
+            if stand_in is not None
+            else _reason(marker, is_shell, is_truncated, is_blank=text_chars == 0 and not collector.links.clickable)
         ).value,
         "title": title,
         "language": _language(tree, elements),
@@ -165,7 +171,7 @@ def parse_page(
         "text_bytes": text_bytes,
         "link_count": collector.links.clickable,
         "is_script_shell": is_shell,
-        "challenge": marker,
+        "challenge": marker if stand_in is None else stand_in[1],
         "body_bytes": full_size,
     }
     return ParsedPage(page, collector.links)

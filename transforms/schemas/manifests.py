@@ -42,7 +42,7 @@ PAGE_MANIFESTS = Dataset(
         column("text_bytes", U32, "visible text bytes"),
         column("link_count", U32, "a[href] and area[href]"),
         column("is_script_shell", BOOL, "content appears only when scripts run"),
-        column("challenge", STR, "documented marker of a challenge or consent page", null=True),
+        column("challenge", STR, "marker of a page that stands in for another: challenge, consent, maintenance, placeholder", null=True),
         column("body_bytes", U64, "decoded size of the snapshot"),
     ]),
     ("source_url_id",),

@@ -303,3 +303,30 @@ def test_projected_coverage_names_the_hosts_that_cannot_be_reached() -> None:
     assert (answer["giant"]["capacity"], answer["giant"]["is_short"]) == (806_400, True)
     assert not answer["fine"]["is_short"]
     assert answer["idle"]["covered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "values", "why", "least", "most"),
+    [
+        ("link_collapse", {}, "look_again", 5.4 * HOUR, 6.6 * HOUR),
+        ("maintenance", {"retry_after_s": 8 * 3600}, "look_again", 8 * HOUR, 8 * HOUR),
+        ("redirect_unchecked", {"interval_s": 3 * 3600}, "look_again", 3 * HOUR, 3 * HOUR),
+        ("script_shell", {}, "interval", DAY, DAY),  # it answers: nothing failed, asking hourly shows no more
+        ("placeholder", {}, "interval", DAY, DAY),
+        ("script_shell", {"misses": 1, "first_miss_at": T - HOUR}, "look_again", 5.4 * HOUR, 6.6 * HOUR),
+        (
+            "challenge",
+            {"consecutive_failures": 4},
+            "failure",
+            53 * MINUTE,
+            HOUR,
+        ),  # the crawler itself saw it: a failure
+    ],
+)
+def test_pages_that_answer_and_prove_nothing(
+    reason: str, values: dict[str, Any], why: str, least: timedelta, most: timedelta
+) -> None:
+    row = one(evidence="none", evidence_reason=reason, **values)
+    assert row["why"] == why
+    assert T + least <= row["next_check_at"] <= T + most
+    assert row["next_check_at"] >= T + 53 * MINUTE  # never in the window that checked it
