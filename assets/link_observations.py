@@ -24,7 +24,7 @@ from transforms.schemas import (
 )
 from transforms.windows import Window
 from warehouse import clickhouse
-from warehouse.ledger import edges
+from warehouse.ledger import edges, projects
 from warehouse.ledger.tables import EDGES, URLS
 
 KEY = dg.AssetKey(["backlinks", "link_observations"])
@@ -44,10 +44,10 @@ def observe(platform: Platform, window: Window) -> tuple[pa.Table, dict[str, int
             "fetches": fetches,
             "pages": store.read(PAGE_MANIFESTS, window, shard),
             "links": store.read(LINK_MANIFESTS, window, shard),
-            "rules": store.read(TARGET_RULES, window, shard),
+            "rules": _of_living_projects(platform, store.read(TARGET_RULES, window, shard)),
             "due": store.read(DUE_SOURCES, window, shard),
         }
-        expected = store.read(EXPECTED_EDGES, window, shard)
+        expected = _of_living_projects(platform, store.read(EXPECTED_EDGES, window, shard))
         health = _health(platform, window, expected["target_url_id"])
         matched = matching.match_window(**inputs, expected=expected, target_health=health)
         found = _register(platform, matched.discovered)
@@ -70,8 +70,15 @@ def _health(platform: Platform, window: Window, target_url_ids: pa.ChunkedArray)
     return clickhouse.target_health_as_of(platform.clickhouse, target_url_ids, window.end)
 
 
+def _of_living_projects(platform: Platform, rows: pa.Table) -> pa.Table:
+    """The rows whose project was not deleted since they were made: nothing of a deleted project comes back."""
+    living = pa.array([project.id for project in projects.list_projects(platform.ledger)], pa.binary(16))
+    return rows.filter(pc.is_in(rows["project_id"], living))
+
+
 def _register(platform: Platform, discovered: pa.Table) -> pa.Table:
     """New edges into the ledger; the same rows with `target_url_id` and `backlink_id`. Registering again changes nothing."""
+    discovered = _of_living_projects(platform, discovered)  # matching takes a while
     urls = edges.register_urls(
         platform.ledger,
         pa.table(
