@@ -13,6 +13,11 @@ class CrawlSettings(BaseModel):
         "https://github.com/backlinks-monitor/backlinks#crawler",
         description="where a host owner finds out who we are and how to stop us",
     )
+    read_ahead: int = Field(
+        20_000,
+        ge=1,
+        description="pages that wait in memory (about 1 kB each); more are read while a worker would be idle",
+    )
     max_in_flight: int = Field(100, ge=1, description="exchanges under way at once, over all origins")
     origin_gap_s: float = Field(1.0, ge=0, description="least time between two request starts at one origin")
     origin_max_in_flight: int = Field(1, ge=1, description="requests at one origin at once")
@@ -21,6 +26,9 @@ class CrawlSettings(BaseModel):
     first_byte_timeout_s: float = 20.0
     total_timeout_s: float = 60.0
     max_redirects: int = 5
+    redirect_ttl_s: float = Field(
+        7 * 24 * 3600.0, ge=0, description="how long it is believed where a page's own redirector leads"
+    )
     max_header_bytes: int = 64 * 1024
     max_body_bytes: int = Field(
         10 * 1024 * 1024, description="decoded; beyond it the body is kept and marked truncated"

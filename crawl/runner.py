@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 async def crawl_batch(
-    tasks: Sequence[FetchTask],
+    tasks: Iterable[FetchTask],
     *,
     settings: CrawlSettings,
     sink: FetchSink,
@@ -35,6 +35,9 @@ async def crawl_batch(
     owns: Callable[[str], bool] | None = None,
 ) -> CrawlSummary:
     """Fetch every task politely and commit one result for each.
+
+    Tasks are read as they are needed (`settings.read_ahead`): hand in an iterable that makes them when asked, hosts
+    well mixed, and memory does not grow with their number. Priorities and tenants' shares count among what is read.
 
     `owns(origin)` says whether an origin that a redirect leads to belongs to this shard (its clock is then kept in
     memory); without it, those of the tasks' registrable domains do. When `stop` is requested the open sockets are
@@ -47,7 +50,7 @@ async def crawl_batch(
 
 
 def run_batch(
-    tasks: Sequence[FetchTask],
+    tasks: Iterable[FetchTask],
     *,
     settings: CrawlSettings,
     sink: FetchSink,

@@ -15,6 +15,10 @@ from transforms.urls.identity import from_resolved
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_COOKIES = 50
 _MAX_COOKIE_BYTES = 4096
+_MAX_COOKIES_BYTES = 16 * 1024
+"""Of one visit: servers refuse longer request heads, and 500 visits must not hold a server's choice of bytes each."""
+MAX_LOCATION_CHARS = 8192
+"""A redirect to a longer URL is not followed: identities end at 2,048 characters, and every hop is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Visit:
     cookies: list[Cookie] = field(default_factory=list)
     redirects: int = 0
     unconditional: bool = False
+    """Its earlier snapshot is not there, or has just turned out to be gone: no validators are sent."""
     elapsed_s: float = 0.0
     robots_version: str | None = None
 
@@ -95,6 +100,8 @@ def redirect_target(current: str, locations: Sequence[str]) -> str:
     raw = distinct.pop()
     if not raw:
         raise BadLocation("A redirect with an empty Location.")
+    if len(raw) > MAX_LOCATION_CHARS:
+        raise BadLocation(f"A redirect to a URL of {len(raw)} characters; at most {MAX_LOCATION_CHARS} are followed.")
     location = "".join(ch if ch < "\x80" else f"%{ord(ch):02X}" for ch in raw)
     try:
         return ada_url.URL(location, base=current).href.split("#", 1)[0]
@@ -123,7 +130,9 @@ def take_cookies(cookies: list[Cookie], set_cookie: Sequence[str], host: str, sc
         )
         cookies[:] = [c for c in cookies if (c.name, c.host, c.path) != (name, cookie.host, cookie.path)]
         gone = known.get("max-age", "").startswith("-") or known.get("max-age") == "0"
-        if not gone and len(cookies) < _MAX_COOKIES and not (cookie.secure and scheme != "https"):
+        if gone or len(cookies) >= _MAX_COOKIES or (cookie.secure and scheme != "https"):
+            continue
+        if sum(len(c.name) + len(c.value) for c in cookies) + len(name) + len(value) <= _MAX_COOKIES_BYTES:
             cookies.append(cookie)
 
 

@@ -62,7 +62,7 @@ _V6_REFUSED = [(ip_network(net), why) for net, why in _V6]
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def refusal_of(address: str) -> str | None:
     """Why `address` (text form, as a resolver gives it) may not be contacted; None when it is public.
 

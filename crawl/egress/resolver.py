@@ -12,6 +12,8 @@ import trio
 
 from transforms.reasons import Reason
 
+MAX_ANSWER = 128
+"""Addresses of one name. Every one of them has to be public, so a longer answer is refused rather than cut."""
 _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 
 
@@ -50,7 +52,11 @@ class SystemResolver:
                 return Resolution((), Reason.DNS_FAILED, f"DNS did not answer for {host}: {e.strerror}.")
             except (OSError, UnicodeError) as e:
                 return Resolution((), Reason.DNS_FAILED, f"{host} cannot be looked up: {e}.")
-            return Resolution(tuple(dict.fromkeys(str(info[4][0]) for info in infos)))
+            addresses = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
+            if len(addresses) > MAX_ANSWER:
+                detail = f"DNS gives {len(addresses)} addresses for {host}; at most {MAX_ANSWER} are looked at."
+                return Resolution((), Reason.DNS_FAILED, detail)
+            return Resolution(addresses)
         return Resolution((), Reason.DNS_FAILED, f"DNS did not answer for {host} within {self._timeout_s:g} s.")
 
 
@@ -71,7 +77,7 @@ class DnsCache:
         ttl_s: float = 300.0,
         nxdomain_ttl_s: float = 3600.0,
         failure_ttl_s: float = 30.0,
-        max_names: int = 100_000,
+        max_names: int = 50_000,
     ) -> None:
         self._resolver = resolver
         self._ttl_s = ttl_s

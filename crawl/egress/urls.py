@@ -16,6 +16,8 @@ import ada_url
 from transforms.reasons import Reason
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_CACHED_CHARS = 2048
+"""Longer ones are rare and other people's choice: 4,096 of them would be many megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,11 @@ def inspect_url(url: str, allowed_ports: Collection[int]) -> Target | tuple[Reas
 
     Fragment is dropped. An empty query (`/a?`) is kept: it is another URL than `/a`.
     """
-    return _inspect(url, tuple(allowed_ports))
+    if len(url) > _MAX_CACHED_CHARS:
+        return _inspect(url, tuple(allowed_ports))
+    return _inspect_cached(url, tuple(allowed_ports))
 
 
-@lru_cache(maxsize=16384)
 def _inspect(url: str, allowed_ports: tuple[int, ...]) -> Target | tuple[Reason, str]:
     try:
         parsed = ada_url.URL(url)
@@ -73,3 +76,7 @@ def _inspect(url: str, allowed_ports: tuple[int, ...]) -> Target | tuple[Reason,
     if not is_ip and (not bare or ".." in host or len(bare) > 253 or any(len(label) > 63 for label in bare.split("."))):
         return Reason.BAD_URL, "The host is not a name that DNS can hold."
     return Target(href, scheme, host, port, href[path_at:], is_ip)
+
+
+_inspect_cached = lru_cache(maxsize=4096)(_inspect)
+"""A URL is looked at two or three times within a visit."""

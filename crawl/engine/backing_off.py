@@ -31,7 +31,7 @@ class BackingOff:
             state.consecutive_errors = 0
             state.backoff_until = None
 
-    def failed(
+    async def failed(
         self, grant: WorkGrant, visit: Visit, reason: Reason, detail: str, response: Response | None = None
     ) -> Again:
         """A failure: back off the origin if it asks for it or is down; try the page again if that may help."""
@@ -62,6 +62,7 @@ class BackingOff:
         entry: WorkEntry = Entry(
             first.origin, visit, float(visit.task.priority), old.age_s, old.tenant, old.weight, not_before=not_before
         )
+        await self._origins.place(entry)
         return (entry,)
 
     def back_off(self, origin: str, asked_s: int | None, *, may_drain: bool = True) -> float:

@@ -98,6 +98,7 @@ class CommitLoop:
             self._room.set()
         if batch:
             self._context.summary.commits += 1
+        self._origins.sweep()
 
     def _write(self, batch: list[FetchResult], states: list[OriginState], robots: list[RobotsRecord]) -> None:
         if batch:

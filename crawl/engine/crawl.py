@@ -5,7 +5,7 @@ parts. Not here: any room's work.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import trio
@@ -39,7 +39,7 @@ class Crawl:
 
     def __init__(
         self,
-        tasks: Sequence[FetchTask],
+        tasks: Iterable[FetchTask],
         *,
         settings: CrawlSettings,
         sink: FetchSink,
@@ -66,7 +66,7 @@ class Crawl:
                 max_in_flight=settings.origin_max_in_flight,
                 starvation_s=settings.starvation_s,
             ),
-            summary=CrawlSummary(tasks=len(tasks)),
+            summary=CrawlSummary(),
         )
         self._stop = stop or Stop()
         self._work = trio.CancelScope()
@@ -77,8 +77,10 @@ class Crawl:
         robots_visits = RobotsVisits(self.context, self.origins, results, backing_off)
         redirects = Redirects(self.context, self.origins, results)
         page_visits = PageVisits(self.context, self.origins, results, backing_off, redirects, robots_visits, snapshots)
-        self._loader = Loader(self.context, self.origins, results, page_visits, snapshots, tasks)
-        self._dispatcher = Dispatcher(self.context, self.origins, results, self._commits, page_visits, robots_visits)
+        loader = Loader(self.context, self.origins, results, snapshots, tasks)
+        self._dispatcher = Dispatcher(
+            self.context, self.origins, results, self._commits, loader, page_visits, robots_visits
+        )
 
     async def run(self) -> CrawlSummary:
         """Until every task has a result, the budget is spent, or somebody asks to stop. Raises what the sink raised."""
@@ -93,7 +95,6 @@ class Crawl:
                 helpers.start_soon(self._commits.run, committing)
                 with self._work:
                     if self._stop.why is None:
-                        await self._loader.load()
                         async with trio.open_nursery() as workers:
                             await self._dispatcher.run(workers)
                 self._commits.finish()
@@ -105,7 +106,7 @@ class Crawl:
         if self._commits.error is not None:
             raise self._commits.error
         summary.seconds = trio.current_time() - began
-        summary.origins = len(self.origins.states)
+        summary.origins = self.origins.met
         summary.stopped = self._stop.why
         return summary
 

@@ -11,6 +11,7 @@ import trio
 
 from crawl.engine.commit_loop import CommitLoop
 from crawl.engine.context import Again, Context, Work, WorkEntry, WorkGrant
+from crawl.engine.loading import Loader
 from crawl.engine.origins import Origins
 from crawl.engine.page_visits import PageVisits
 from crawl.engine.results import Results
@@ -32,6 +33,7 @@ class Dispatcher:
         origins: Origins,
         results: Results,
         commits: CommitLoop,
+        loader: Loader,
         page_visits: PageVisits,
         robots_visits: RobotsVisits,
     ) -> None:
@@ -39,13 +41,16 @@ class Dispatcher:
         self._origins = origins
         self._results = results
         self._commits = commits
+        self._loader = loader
         self._page_visits = page_visits
         self._robots_visits = robots_visits
         self._wake = trio.Event()
 
     async def run(self, workers: trio.Nursery) -> None:
-        """Start a worker for every grant that can start now; sleep until the next can. Ends when nothing is left."""
-        context, frontier, limit = self._context, self._context.frontier, self._context.settings.max_in_flight
+        """Start a worker for every grant that can start now; read on when too few pages wait, or a worker would be idle
+        (the next pages may be of another host); sleep until the next grant can start. Ends when nothing is left."""
+        context, frontier, loader = self._context, self._context.frontier, self._loader
+        limit, read_ahead = context.settings.max_in_flight, context.settings.read_ahead
         while True:
             now = trio.current_time()
             if now >= context.budget_end and len(frontier):
@@ -59,6 +64,9 @@ class Dispatcher:
             grant = frontier.take(now) if frontier.in_flight < limit else None
             if grant is not None:
                 workers.start_soon(self._work, grant)
+                continue
+            if not loader.is_done and (frontier.in_flight < limit or len(frontier) < read_ahead):
+                await loader.load()
                 continue
             if not len(frontier) and not frontier.in_flight:
                 return
@@ -90,6 +98,7 @@ class Dispatcher:
                 now = trio.current_time()
                 frontier.finish(grant, now)
                 self._origins.touch(grant.entry.origin)
+                self._origins.finished(grant.entry.origin)
             for entry in again:
                 self.push(entry, now)
             self._wake.set()

@@ -1,47 +1,57 @@
-"""Tasks into the frontier. Here: the gates that need no network, what is remembered of the tasks' origins and snapshots,
-origins that back off for too long. Not here: handing out (`dispatch`).
+"""Tasks into the frontier, a chunk at a time. Here: the gates that need no network, what is remembered of the tasks'
+origins and snapshots, origins that back off for too long. Not here: when more is read, and handing out (`dispatch`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sized
+from itertools import islice
 
 import trio
 
 from crawl.egress.gate import Refused
 from crawl.engine.context import Context
-from crawl.engine.origins import CHUNK, Origins
-from crawl.engine.page_visits import PageVisits
+from crawl.engine.origins import Origins
 from crawl.engine.results import Results
 from crawl.politeness import Entry
 from crawl.ports import FetchTask, Hop, SnapshotIndex
 from crawl.visit import Visit
 from transforms.reasons import Reason
 
+CHUNK = 2000
+"""Tasks read at once: few enough to keep nobody waiting, many enough for the ports' queries."""
+
 
 class Loader:
-    """Reads the tasks once."""
+    """Reads the tasks once, in their order; `is_done` when there are no more."""
 
     def __init__(
         self,
         context: Context,
         origins: Origins,
         results: Results,
-        page_visits: PageVisits,
         snapshots: SnapshotIndex,
-        tasks: Sequence[FetchTask],
+        tasks: Iterable[FetchTask],
     ) -> None:
         self._context = context
         self._origins = origins
         self._results = results
-        self._page_visits = page_visits
         self._snapshots = snapshots
-        self._tasks = tasks
+        self._tasks = iter(tasks)
+        self._counts = not isinstance(tasks, Sized)
+        if isinstance(tasks, Sized):
+            context.summary.tasks = len(tasks)
+        self.is_done = False
 
     async def load(self) -> None:
-        context, results = self._context, self._results
+        """The next chunk."""
+        context, origins, results = self._context, self._origins, self._results
+        tasks = list(islice(self._tasks, CHUNK))
+        self.is_done = len(tasks) < CHUNK
+        if self._counts:
+            context.summary.tasks += len(tasks)
         placed: list[tuple[FetchTask, str]] = []
-        for task in self._tasks:
+        for task in tasks:
             try:
                 origin = context.gate.inspect(task.url).origin
             except Refused as e:
@@ -50,21 +60,31 @@ class Loader:
                 results.emit(visit, e.reason, detail=e.detail)
                 continue
             placed.append((task, origin))
-            self._origins.at_home(origin, task.registrable_domain)
-        names = sorted({origin for _, origin in placed})
-        for at in range(0, len(names), CHUNK):
-            await self._origins.meet(names[at : at + CHUNK])
-        keys = sorted({task.prior.object_key for task, _ in placed if task.prior is not None})
-        for at in range(0, len(keys), CHUNK):
-            self._page_visits.available |= await context.blocking(self._snapshots.is_available, keys[at : at + CHUNK])
+            origins.at_home(origin, task.registrable_domain)
+        names = {origin for _, origin in placed}
+        with origins.expecting(names):
+            new = sorted(name for name in names if name not in origins.states)
+            if new:
+                await origins.meet(new)
+            keys = sorted({task.prior.object_key for task, _ in placed if task.prior is not None})
+            there: set[str] = await context.blocking(self._snapshots.is_available, keys) if keys else set()
+        self._push(placed, there)
+
+    def _push(self, placed: list[tuple[FetchTask, str]], there: set[str]) -> None:
+        """`there`: the earlier snapshots that are really there."""
+        context, origins, results = self._context, self._origins, self._results
         now, today = trio.current_time(), context.clock.now()
         too_long = now + context.settings.max_backoff_wait_s
         for task, origin in placed:
-            visit = Visit(task, task.url)
+            visit = Visit(task, task.url, unconditional=task.prior is None or task.prior.object_key not in there)
             if context.frontier.clock_of(origin)[1] > too_long:
                 results.defer(
                     visit, Reason.ORIGIN_BACKOFF, "The origin asked to be left alone for longer than this crawl waits."
                 )
+                continue
+            robots = origins.robots.state(origin, today)
+            if robots is not None and robots.is_denied:
+                results.deny(visit, robots)
                 continue
             age = max(0.0, (today - task.due_at).total_seconds()) if task.due_at is not None else 0.0
             context.frontier.push(

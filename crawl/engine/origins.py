@@ -6,7 +6,8 @@ for robots.txt (`robots_visits`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import trio
@@ -35,6 +36,9 @@ class Origins:
         self._sites: set[str] = set()
         self._dirty: set[str] = set()
         self._dirty_robots: dict[str, RobotsRecord] = {}
+        self._finished: dict[str, None] = {}
+        self._expected: Counter[str] = Counter()
+        self.met = 0
 
     # -- reading the book -------------------------------------------------------------------------------------------
 
@@ -49,6 +53,7 @@ class Origins:
         context = self._context
         states, robots, denied = await context.blocking(self._read, names)
         now, today = trio.current_time(), context.clock.now()
+        self.met += len(names)
         for name in names:
             self._suppressed[name] = name in denied
             self.states.setdefault(name, OriginState(name))
@@ -74,13 +79,14 @@ class Origins:
         """Before a request at an origin that may be new to this crawl: read what is remembered of it and, when it is
         another shard's, reserve its slot in the ledger."""
         context, origin = self._context, entry.origin
-        if origin not in self.states:
-            await self.meet([origin])
-        if self.is_ours(origin):
-            return
-        now, today = trio.current_time(), context.clock.now()
-        slot = await context.blocking(self._book.take_foreign_slot, origin, today, context.frontier.gap_of(origin))
-        entry.not_before = max(entry.not_before, now + (slot - today).total_seconds())
+        with self.expecting([origin]):
+            if origin not in self.states:
+                await self.meet([origin])
+            if self.is_ours(origin):
+                return
+            now, today = trio.current_time(), context.clock.now()
+            slot = await context.blocking(self._book.take_foreign_slot, origin, today, context.frontier.gap_of(origin))
+            entry.not_before = max(entry.not_before, now + (slot - today).total_seconds())
 
     def is_ours(self, origin: str) -> bool:
         """Is the origin's clock kept here? A shard owns whole registrable domains, so that of any task settles it."""
@@ -133,6 +139,45 @@ class Origins:
         delay = state.crawl_delay_s(context.settings.max_crawl_delay_s)
         if max(gap, delay) != context.frontier.gap_of(origin):
             context.frontier.configure(origin, trio.current_time(), gap_s=max(gap, delay))
+
+    # -- forgetting -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def expecting(self, names: Collection[str]) -> Iterator[None]:
+        """An entry is on its way to each of these origins: none is forgotten while the block awaits something. The entry
+        is pushed before another task runs."""
+        self._expected.update(names)
+        try:
+            yield
+        finally:
+            self._expected.subtract(names)
+            for name in names:
+                if not self._expected[name]:
+                    del self._expected[name]
+
+    def finished(self, origin: str) -> None:
+        """A grant there is over: when nothing else waits there, the origin can be forgotten."""
+        self._finished[origin] = None
+
+    def sweep(self) -> None:
+        """Forget origins where nothing waits, whose clock keeps nobody back and of which everything is saved: a batch of
+        100,000 hosts needs memory for those that are being asked. Met again (a redirect), the book tells of them."""
+        now, frontier = trio.current_time(), self._context.frontier
+        gone = [
+            origin
+            for origin in self._finished
+            if origin not in self._dirty
+            and origin not in self._dirty_robots
+            and origin not in self._expected
+            and frontier.forget(origin, now)
+        ]
+        for origin in gone:
+            del self._finished[origin]
+            self.states.pop(origin, None)
+            self.failures.pop(origin, None)
+            self._suppressed.pop(origin, None)
+            self._home.discard(origin)
+            self.robots.forget(origin)
 
     # -- writing to the book ----------------------------------------------------------------------------------------
 

@@ -50,8 +50,6 @@ class PageVisits:
         self._snapshots = snapshots
         self._headers = headers_of(context.settings)
         self._limits = limits_of(context.settings, context.settings.max_body_bytes)
-        self.available: set[str] = set()
-        """Object keys of earlier snapshots that are really there."""
 
     async def visit(self, grant: WorkGrant, visit: Visit) -> Again:
         context, origins = self._context, self._origins
@@ -60,7 +58,7 @@ class PageVisits:
             admission = await context.gate.admit_target(context.gate.inspect(visit.url))
         except Refused as e:
             visit.hops.append(Hop(visit.url, e.gate, e.reason, e.address))
-            return self._backing_off.failed(grant, visit, e.reason, e.detail)
+            return await self._backing_off.failed(grant, visit, e.reason, e.detail)
         origin = admission.target.origin
         if await origins.is_suppressed(origin):
             visit.hops.append(Hop(visit.url, "scope", Reason.SUPPRESSED))
@@ -104,7 +102,7 @@ class PageVisits:
         except ExchangeFailed as e:
             visit.elapsed_s += trio.current_time() - began - waited
             visit.hops.append(Hop(visit.url, e.gate, e.reason, e.address))
-            return self._backing_off.failed(grant, visit, e.reason, e.detail)
+            return await self._backing_off.failed(grant, visit, e.reason, e.detail)
         visit.elapsed_s += trio.current_time() - began - waited
         return await self._answered(grant, visit, admission, response, conditional)
 
@@ -118,7 +116,6 @@ class PageVisits:
         conditional = (
             prior is not None
             and not visit.unconditional
-            and prior.object_key in self.available
             and prior.document_url == target.url
             and bool(prior.etag or prior.last_modified)
             and self._origins.trusts_validators(target.origin)
@@ -151,7 +148,7 @@ class PageVisits:
         )
         visit.hops.append(Hop(visit.url, "response", reason, response.address, status))
         if reason in TRANSIENT:
-            return self._backing_off.failed(grant, visit, reason, detail or "", response)
+            return await self._backing_off.failed(grant, visit, reason, detail or "", response)
         self._backing_off.well(origin)
         self._results.emit(visit, reason, detail=detail, response=response, conditional=conditional)
         return ()
@@ -167,7 +164,6 @@ class PageVisits:
             self._context.summary.not_modified += 1
             self._results.emit(visit, Reason.NOT_MODIFIED, response=response)
             return ()
-        self.available.discard(prior.object_key)
         self._origins.states[origin].validators_lied += 1
         visit.hops.append(Hop(visit.url, "response", Reason.ARTIFACT_UNAVAILABLE, response.address, 304))
         if visit.unconditional:

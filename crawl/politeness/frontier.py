@@ -92,6 +92,7 @@ class _Origin(Generic[T]):
     urgent: deque[Entry[T]] = field(default_factory=deque)
     queues: dict[bytes, list[tuple[float, float, int, Entry[T]]]] = field(default_factory=dict)
     queued: int = 0
+    delayed: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -223,16 +224,33 @@ class Frontier(Generic[T]):
         known.held = False
         self._reschedule(known, now)
 
+    def forget(self, origin: str, now: float) -> bool:
+        """Drop what is known of an origin that has nothing waiting or under way and whose clock would keep nobody back.
+        False: it is still needed."""
+        known = self._origins.get(origin)
+        if known is None:
+            return True
+        if known.queued or known.delayed or known.in_flight or known.held:
+            return False
+        if known.next_eligible > now or known.backoff_until > now:
+            return False
+        known.version += 1
+        del self._origins[origin]
+        return True
+
     def drain(self, origin: str, now: float) -> list[Entry[T]]:
         """Remove and return everything that waits at an origin, except what ignores holds; delayed entries included."""
         known = self._origin(origin)
         gone = [item[3] for queue in known.queues.values() for item in queue]
         known.queues.clear()
         known.queued = len(known.urgent)
-        late = [entry for _, _, entry in self._delayed if entry.origin == origin and not entry.ignores_hold]
+        late = []
+        if known.delayed:
+            late = [entry for _, _, entry in self._delayed if entry.origin == origin and not entry.ignores_hold]
         if late:
             self._delayed = [item for item in self._delayed if item[2].origin != origin or item[2].ignores_hold]
             heapq.heapify(self._delayed)
+            known.delayed -= len(late)
             gone += late
         self._remove(gone)
         self._reschedule(known, now)
@@ -243,6 +261,7 @@ class Frontier(Generic[T]):
         gone: list[Entry[T]] = [entry for _, _, entry in self._delayed]
         self._delayed.clear()
         for known in self._origins.values():
+            known.delayed = 0
             if known.queued:
                 gone += known.urgent
                 gone += [item[3] for queue in known.queues.values() for item in queue]
@@ -268,6 +287,7 @@ class Frontier(Generic[T]):
             entry.serial = self._serial
         self._waiting += 1
         if entry.not_before > now:
+            self._origin(entry.origin).delayed += 1
             heapq.heappush(self._delayed, (entry.not_before, entry.serial, entry))
         else:
             self._enqueue(entry, now)
@@ -275,7 +295,9 @@ class Frontier(Generic[T]):
     def take(self, now: float) -> Grant[T] | None:
         """The next request that may start, its origin's clock advanced; None when nothing may start now."""
         while self._delayed and self._delayed[0][0] <= now:
-            self._enqueue(heapq.heappop(self._delayed)[2], now)
+            entry = heapq.heappop(self._delayed)[2]
+            self._origins[entry.origin].delayed -= 1
+            self._enqueue(entry, now)
         while self._due and self._due[0][0] <= now:
             _, _, version, known = heapq.heappop(self._due)
             if version == known.version:

@@ -99,6 +99,10 @@ class RobotsBook:
         record = RobotsRecord(origin, _version(UNREACHABLE, body), UNREACHABLE, body, now, expires, good_at)
         return self._remember(record, now, cause, detail)
 
+    def forget(self, origin: str) -> None:
+        self._states.pop(origin, None)
+        self._stale.pop(origin, None)
+
     def has_stand_in(self, origin: str, now: datetime) -> bool:
         """Is there a good copy that may be used while the file is unreachable?"""
         old = self._stale.get(origin)

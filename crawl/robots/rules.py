@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import ada_url
 
@@ -256,7 +255,6 @@ def _encode_query(path: bytes) -> bytes:
     return head + mark + b"".join(_QUERY_RESERVED.get(octet, bytes((octet,))) for octet in query)
 
 
-@lru_cache(maxsize=4096)
 def _request_target(url: str) -> bytes | None:
     """Path and query of a URL as WHATWG writes them, an empty query kept; a bare path is taken as it is."""
     if not url or url.startswith("/"):

@@ -361,6 +361,20 @@ class Anything(RuleBasedStateMachine):
         for number in gone:
             del self.waiting[number]
 
+    @rule(origin=st.sampled_from(ORIGINS))
+    def forget(self, origin: str) -> None:
+        """Only what keeps nobody back: the starts that follow still keep the gap (`start`)."""
+        needed = (
+            any(entry.origin == origin for entry in self.waiting.values())
+            or any(grant.entry.origin == origin for grant in self.flying)
+            or origin in self.held
+            or self.backoff[origin] > self.now
+            or self.frontier.clock_of(origin)[0] > self.now
+        )
+        assert self.frontier.forget(origin, self.now) is not needed
+        if not needed:
+            self.cap[origin] = 1
+
     @invariant()
     def counts_agree(self) -> None:
         assert len(self.frontier) == len(self.waiting)
