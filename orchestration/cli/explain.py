@@ -30,22 +30,22 @@ def explain(
     """Every check of a link, oldest first: fetch, snapshot, manifest, evidence, state, event; and the HTML it stands on."""
     from orchestration import resources
     from orchestration.cli.ready import require_stores
-    from transforms.urls import identify, url_hash
+    from transforms.urls import identify
     from warehouse import clickhouse
     from warehouse.ledger import lookups
 
     settings = Settings()
-    hashes = []
+    identities = []
     for written in (source, target):
         found = identify(written)
         if found.identity is None:
             raise NoSuchEdge(f"{written} is no URL of a page ({found.reason}): write it with http:// or https://")
-        hashes.append(url_hash(found.identity))
+        identities.append(found.identity)
     require_stores(settings)
     console = plain_console()
     platform = resources.platform(settings)
     try:
-        edges = lookups.explain(platform.ledger, source_hash=hashes[0], target_hash=hashes[1])
+        edges = lookups.explain(platform.ledger, source=identities[0], target=identities[1])
         if not edges:
             raise NoSuchEdge(
                 f"no project monitors a link from {source} to {target}; `backlinks status` lists the projects"

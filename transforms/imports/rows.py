@@ -17,7 +17,7 @@ from transforms.imports.problems import RowReason, RowResult
 from transforms.imports.records import Cells
 from transforms.imports.seen import SeenEdges
 from transforms.targets import Target, covering
-from transforms.urls import UrlRefusal, identify_many
+from transforms.urls import CURRENT, Normalization, UrlRefusal
 
 MAX_CELL_CHARS = 16_384
 """A longer cell cannot become an identity of 2,048 characters in any way that matters; it is not even parsed."""
@@ -55,6 +55,8 @@ class Plan:
     """No target was given: the file's own target domains become the project's targets (`max_targets` at most)."""
     has_target_column: bool
     max_targets: int
+    rules: Normalization = CURRENT
+    """The rules of URL identity."""
 
 
 @dataclass
@@ -117,12 +119,13 @@ class RowJudge:
 
     def _identified(self, cells: Cells) -> tuple[pl.DataFrame, int]:
         """A row per cell row: line, source, target, reason, any_target and the identities of both ends."""
-        source = _Ends("source", cells.source)
+        rules = self._plan.rules
+        source = _Ends("source", cells.source, rules)
         if self._plan.has_target_column:
-            target = _Ends("target", cells.target)
+            target = _Ends("target", cells.target, rules)
             any_target = pl.lit(False)
         else:
-            target = _Ends("target", [self._landing] * len(cells))
+            target = _Ends("target", [self._landing] * len(cells), rules)
             any_target = pl.lit(self._any_target)
         # A ragged row is as good as any other when both cells hold URLs by themselves.
         broken = [
@@ -163,13 +166,13 @@ class RowJudge:
 class _Ends:
     """One end of all rows of a batch: cells cleaned and identified once per distinct spelling."""
 
-    def __init__(self, end: str, raws: list[str]) -> None:
+    def __init__(self, end: str, raws: list[str], rules: Normalization) -> None:
         self._end, self._raws = end, raws
         self.assumed = 0
         index: dict[str, int] = {}
         self._take = [index.setdefault(raw, len(index)) for raw in raws]
         self._cleaned = [clean(raw) for raw in index]
-        table = identify_many([url if url is not None else "" for url, _ in self._cleaned])
+        table = rules.identify([url if url is not None else "" for url, _ in self._cleaned])
         self._distinct = pl.DataFrame(pl.from_arrow(table.select([*URL_FIELDS, "reason", "flags"])))
         self._shown = [shown(raw) for raw in index]
         self._assumed = [

@@ -14,13 +14,16 @@ from transforms.urls.identity import (
     origin_of,
     url_hash,
 )
+from transforms.urls.normalization import CURRENT, Normalization
 from transforms.urls.whatwg import resolve
 
 __all__ = [
+    "CURRENT",
     "IDENTITY_COLUMNS",
     "MAX_IDENTITY_CHARS",
     "NORMALIZATION_VERSION",
     "Identity",
+    "Normalization",
     "UrlRefusal",
     "identify",
     "identify_many",

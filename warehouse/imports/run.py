@@ -261,6 +261,7 @@ class _Run:
                 open_scope=not options.targets and layout.target is not None,
                 has_target_column=layout.target is not None,
                 max_targets=_max_targets(ledger, project.tenant_id),
+                rules=ledger.rules,
             )
         )
         # Whoever holds the turn knows that no other import of the project is alive.

@@ -20,6 +20,7 @@ import sqlalchemy.exc
 import stamina
 from mysql.connector.conversion import MySQLConverter
 
+from transforms.urls import CURRENT, Normalization
 from warehouse.ledger.config import LedgerSettings
 from warehouse.ledger.errors import LedgerBusy, LedgerUnavailable, translate
 from warehouse.ledger.staging import stage_sql
@@ -176,11 +177,19 @@ class Ledger:
     """The ledger's connections. Thread-safe; cheap until first used; close it when done.
 
     `pool_size` connections are kept and never exceeded: whoever finds all of them busy waits up to `pool_timeout_s`,
-    then gets `LedgerUnavailable`.
+    then gets `LedgerUnavailable`. `rules` are the rules of URL identity that whoever uses this ledger works under.
     """
 
-    def __init__(self, settings: LedgerSettings, *, pool_size: int = 8, pool_timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        settings: LedgerSettings,
+        *,
+        pool_size: int = 8,
+        pool_timeout_s: float = 30.0,
+        rules: Normalization = CURRENT,
+    ) -> None:
         self.settings = settings
+        self.rules = rules
         self._pool_size = pool_size
         self._pool_timeout_s = pool_timeout_s
         self._lock = threading.Lock()

@@ -26,6 +26,11 @@ def tenant_id(name: str) -> bytes:
     return hashlib.sha256(f"tenant:{name}".encode()).digest()[:16]
 
 
+def target_key(scope: str, names: str, include_subdomains: bool) -> bytes:
+    """`project_targets.target_key`: `names` is the registrable domain, the host, or the URL, as the scope wants it."""
+    return hashlib.sha256(f"{scope}:{names}:{int(include_subdomains)}".encode()).digest()
+
+
 def uuid7(at: datetime) -> bytes:
     """RFC 9562 version 7: sorts by time, so new rows go to the end of the primary key. 16 bytes."""
     return _v7(at, secrets.token_bytes(10))

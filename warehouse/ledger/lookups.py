@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from transforms.schemas.dataset import BOOL, HASH, I16, KEY, STR, TIME, U16, U32, U64, Dataset, column
 from warehouse.ledger.engine import Ledger, Transaction
+from warehouse.ledger.identities import find_url
 from warehouse.ledger.sql import query
 
 PROJECT_STATUS = Dataset(
@@ -290,16 +291,17 @@ def edge_list(
 
 
 def explain(
-    ledger: Ledger, *, source_hash: bytes, target_hash: bytes, project_id: bytes | None = None, limit: int = 50
+    ledger: Ledger, *, source: str, target: str, project_id: bytes | None = None, limit: int = 50
 ) -> list[EdgeExplained]:
-    """Every edge between two URLs (`transforms.urls.url_hash` of each), one per project that has it; at most `limit`
-    rows a table. An empty list: no project knows such an edge."""
+    """Every edge between two URLs (their identities), one per project that has it; at most `limit` rows a table. An
+    empty list: no project knows such an edge."""
     answer = []
     with ledger.transaction() as tx:
-        found = tx.rows(
-            query("lookups/find_edge"),
-            {"source_hash": source_hash, "target_hash": target_hash, "project_id": project_id},
-        )
+        ends = {
+            "source_url_id": find_url(tx, ledger.rules, source),
+            "target_url_id": find_url(tx, ledger.rules, target),
+        }
+        found = tx.rows(query("lookups/find_edge"), {**ends, "project_id": project_id})
         for edge_project, name, backlink_id, source_url_id, target_url_id in found:
             params = {
                 "project_id": edge_project, "backlink_id": backlink_id, "source_url_id": source_url_id,

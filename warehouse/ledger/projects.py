@@ -101,12 +101,10 @@ def add_targets(ledger: Ledger, project_id: bytes, targets: Sequence[TargetSpec]
 
     Raises `PermanentError` for an unknown scope, a URL that has no identity, or a project that does not exist.
     """
-    from transforms.urls import identify_many
-
     for target in targets:
         if target.scope not in SCOPES:
             raise PermanentError(f"a target's scope is one of {', '.join(SCOPES)}, got {target.scope!r}")
-    identities = identify_many([target.url for target in targets])
+    identities = ledger.rules.identify([target.url for target in targets])
     for target, reason in zip(targets, identities["reason"].to_pylist(), strict=True):
         if reason is not None:
             raise PermanentError(f"target {target.url!r} is not a URL that can be monitored ({reason})")
@@ -123,9 +121,7 @@ def add_targets(ledger: Ledger, project_id: bytes, targets: Sequence[TargetSpec]
                 "scope": target.scope,
                 "url_id": identity["url_id"],
                 "url": identity["url"],
-                "target_key": hashlib.sha256(
-                    f"{target.scope}:{names}:{int(target.include_subdomains)}".encode()
-                ).digest(),
+                "target_key": keys.target_key(target.scope, names, target.include_subdomains),
                 "include_subdomains": target.include_subdomains,
                 "is_primary": target.is_primary,
             }

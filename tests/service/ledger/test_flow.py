@@ -13,7 +13,6 @@ import pytest
 from tests.service.ledger import data
 from tests.service.ledger.data import NOW, WINDOW
 from transforms.schemas import TARGET_HEALTH
-from transforms.urls import identify
 from warehouse.ledger import Ledger, claims, fetches, leases, lookups, parses, projects, targets
 from warehouse.ledger.writeback import apply_batch
 
@@ -192,9 +191,7 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
         ("alert_deliveries", "pending", 1),
         ("transactional_outbox", "pending", 1),
     }
-    (story,) = lookups.explain(
-        ledger, source_hash=identify(due[0]["source_url"]).hash or b"", target_hash=expected[0]["target_url_hash"]
-    )
+    (story,) = lookups.explain(ledger, source=due[0]["source_url"], target=expected[0]["target_url"])
     assert story.edge["state"] == "live"
     assert story.edge["project"] == scene.project.name
     assert [(row["outcome"], row["snapshot_status"]) for row in story.jobs.to_pylist()] == [

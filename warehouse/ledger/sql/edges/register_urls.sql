@@ -3,7 +3,7 @@ INSERT INTO domains (hostname, registrable_domain, public_suffix)
 SELECT s.host, MIN(s.registrable_domain), MIN(s.public_suffix)
 FROM stage_urls AS s
 LEFT JOIN domains AS d ON d.hostname = s.host
-WHERE d.id IS NULL
+WHERE s.url_id IS NULL AND d.id IS NULL
 GROUP BY s.host
 ORDER BY s.host
 ON DUPLICATE KEY UPDATE id = domains.id;
@@ -12,7 +12,6 @@ INSERT INTO urls (domain_id, normalized_url, normalization_version, url_hash, sc
 SELECT d.id, s.url, %(version)s, s.url_hash, s.scheme, s.path, s.query_string
 FROM stage_urls AS s
 JOIN domains AS d ON d.hostname = s.host
-LEFT JOIN urls AS u ON u.url_hash = s.url_hash
-WHERE u.id IS NULL
+WHERE s.url_id IS NULL
 ORDER BY s.url_hash
 ON DUPLICATE KEY UPDATE id = urls.id;

@@ -1,1 +1,1 @@
-SELECT s.url_hash, u.id FROM stage_urls AS s JOIN urls AS u ON u.url_hash = s.url_hash;
+SELECT s.url_hash, COALESCE(s.url_id, u.id) FROM stage_urls AS s LEFT JOIN urls AS u ON s.url_id IS NULL AND u.url_hash = s.url_hash;
