@@ -10,7 +10,7 @@ import re
 
 from selectolax.lexbor import LexborNode
 
-from transforms.html.text import invisible, undisplayed
+from transforms.html.text import FOREIGN_GONE, GONE, skips_content, style_of, undisplayed
 
 _ROLES = {
     "banner": "header",
@@ -36,7 +36,10 @@ _MAX_STEPS = 6
 class Context:
     """What an element passes on to what is inside it. Shared by elements that pass on the same."""
 
-    __slots__ = ("children", "in_section", "is_hidden", "is_invisible", "is_undisplayed", "path", "placement")
+    __slots__ = (
+        "children", "in_section", "is_foreign", "is_hidden", "is_invisible", "is_skipped", "is_undisplayed", "path", "placement",
+        "summary_is_skipped", "transform",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,17 +49,28 @@ class Context:
         is_invisible: bool = False,
         in_section: bool = False,
         path: tuple[str, ...] = (),
+        is_skipped: bool = False,
+        is_foreign: bool = False,
+        transform: str | None = None,
     ) -> None:
         self.placement = placement
         """content | header | footer | sidebar | navigation (nothing nearer says more) | None"""
         self.is_hidden = is_hidden
         self.is_undisplayed = is_undisplayed
-        """Not laid out at all (`hidden`, `display:none`)."""
+        """Not laid out at all (`hidden`, `display:none`, a closed dialog, fallback content)."""
         self.is_invisible = is_invisible
         """`visibility: hidden` is inherited: nothing inside renders text."""
         self.in_section = in_section
         self.path = path
         """Tags from the nearest element with a stable id (or landmark), that element first, at most six."""
+        self.is_skipped = is_skipped
+        """Laid out and not painted until a person opens it (a closed `details`): no rendered text."""
+        self.summary_is_skipped: bool | None = None
+        """Of a closed `details`: what its summary, which is painted, inherits."""
+        self.is_foreign = is_foreign
+        """Inside SVG or MathML, where elements are not HTML ones."""
+        self.transform = transform
+        """`text-transform` is inherited."""
         self.children: dict[str, Context] = {}
         """Contexts of elements in here that add nothing but their tag."""
 
@@ -92,23 +106,29 @@ class Contexts:
             node = node.parent
         while chain:
             key, element = chain.pop()
-            context = known[key] = _enter(element, context, self._top)
+            context = known[key] = _enter(element, context)
         return context
 
 
 _TOPS = frozenset({"-document", "html", "body"})
-_TELLING = frozenset({"role", "hidden", "style", "aria-hidden", "id"})
+_TELLING = frozenset({"role", "hidden", "style", "aria-hidden", "id", "open"})
+_FOREIGN_ROOTS = frozenset({"svg", "math"})
+_INTEGRATION_POINTS = frozenset(
+    {"foreignobject", "foreignObject", "desc", "title", "annotation-xml", "mi", "mo", "mn", "ms", "mtext"}
+)
 
 
-def _enter(element: LexborNode, outer: Context, top: Context) -> Context:
+def _enter(element: LexborNode, outer: Context) -> Context:
     tag = element.tag or ""
     attributes = element.attributes
     plain = not attributes or attributes.keys().isdisjoint(_TELLING)
     if tag in _TOPS:
-        if plain or tag != "body":
-            return top
-        gone, unseen = undisplayed(attributes), bool(invisible(attributes))
-        return Context(None, gone or unseen or attributes.get("aria-hidden") == "true", gone, unseen)
+        if plain:
+            return outer
+        gone, style = undisplayed(attributes) or outer.is_undisplayed, style_of(attributes)
+        unseen = outer.is_invisible if style.is_hidden is None else style.is_hidden
+        hidden = outer.is_hidden or gone or unseen or attributes.get("aria-hidden") == "true"
+        return Context(None, hidden, gone, unseen, transform=style.transform or outer.transform)
     if plain:
         shared = outer.children.get(tag)
         if shared is not None:
@@ -117,15 +137,29 @@ def _enter(element: LexborNode, outer: Context, top: Context) -> Context:
     if landmark in ("header", "footer") and outer.in_section:
         landmark = None
     hidden, gone, unseen, name = outer.is_hidden, outer.is_undisplayed, outer.is_invisible, tag
+    skipped, foreign, transform = outer.is_skipped, outer.is_foreign, outer.transform
     stable_id = False
+    if tag in (FOREIGN_GONE if foreign else GONE) or (
+        tag == "dialog" and "open" not in attributes and style_of(attributes).display is None
+    ):
+        gone = hidden = True
+    elif tag == "summary" and outer.summary_is_skipped is not None:
+        skipped = outer.summary_is_skipped
+    is_closed = tag == "details" and "open" not in attributes
+    if tag in _FOREIGN_ROOTS:
+        foreign = True
+    elif foreign and tag in _INTEGRATION_POINTS:
+        foreign = False
     if not plain:
         role = attributes.get("role")
         if role:
             words = role.lower().split()
             landmark = next((_ROLES[word] for word in words if word in _ROLES), None if words else landmark)
-        gone = gone or undisplayed(attributes)
-        own = invisible(attributes)
-        unseen = unseen if own is None else own
+        gone = gone or (undisplayed(attributes) and not foreign)
+        skipped = skipped or (tag != "details" and not gone and skips_content(tag, attributes))
+        style = style_of(attributes)
+        unseen = unseen if style.is_hidden is None else style.is_hidden
+        transform = style.transform or transform
         hidden = hidden or gone or unseen or attributes.get("aria-hidden") == "true"
         own_id = attributes.get("id")
         if own_id and len(own_id) <= 64 and _UNSTABLE_ID.search(own_id) is None:
@@ -134,7 +168,19 @@ def _enter(element: LexborNode, outer: Context, top: Context) -> Context:
     if landmark is not None and not (landmark == "navigation" and placement is not None):
         placement = landmark
     path = (name,) if stable_id or landmark is not None else (*outer.path[-(_MAX_STEPS - 1) :], name)
-    context = Context(placement, hidden, gone, unseen, outer.in_section or tag in _SECTIONING, path)
+    context = Context(
+        placement,
+        hidden,
+        gone,
+        unseen,
+        outer.in_section or tag in _SECTIONING,
+        path,
+        skipped or (is_closed and not gone),
+        foreign,
+        transform,
+    )
+    if is_closed:
+        context.summary_is_skipped = skipped
     if plain:
         outer.children[tag] = context
     return context

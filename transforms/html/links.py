@@ -19,7 +19,7 @@ from transforms.html.context import Contexts
 from transforms.html.headers import HeaderLink, refresh_target
 from transforms.html.limits import ParseLimits
 from transforms.html.resolver import Resolver
-from transforms.html.text import fold, invisible, rendered, transformed, undisplayed
+from transforms.html.text import fold, rendered, skips_content, style_of, undisplayed
 
 LINK_COLUMNS = (
     "position", "kind", "raw_href", "resolved", "identity", "identity_hash", "refusal", "host", "registrable_domain",
@@ -80,24 +80,33 @@ class LinkCollector:
             self.links.is_cut = True
             return
         context = self._contexts.of(node.parent)
-        hidden, gone, unseen = context.is_hidden, context.is_undisplayed, context.is_invisible
+        hidden, gone, unseen, skipped = (
+            context.is_hidden,
+            context.is_undisplayed,
+            context.is_invisible,
+            context.is_skipped,
+        )
+        transform = context.transform
         if not attributes.keys().isdisjoint(_HIDING):
             gone = gone or undisplayed(attributes)
-            own = invisible(attributes)
-            unseen = unseen if own is None else own
+            skipped = skipped or skips_content(tag, attributes)
+            style = style_of(attributes)
+            unseen = unseen if style.is_hidden is None else style.is_hidden
+            transform = style.transform or transform
             hidden = hidden or gone or unseen or attributes.get("aria-hidden") == "true"
         is_image = False
-        if tag == "area":
+        if tag == "area" and not context.is_foreign:
             text = raw_text = attributes.get("alt") or ""
             is_image = True
-        elif gone:
-            # A link that is not laid out has no rendered text: `innerText` is then `textContent` (HTML §3.2.7, step 1).
+        elif skipped:
+            text, raw_text = "", node.text()
+        elif gone or context.is_foreign:
+            # A link that is not laid out has no rendered text: `innerText` is then `textContent` (HTML §3.2.7, step 1);
+            # a link of SVG or MathML has no `innerText` at all.
             raw_text = node.text()
             text = fold(raw_text)
         else:
-            text, raw_text, is_image = rendered(node, is_invisible=unseen)
-            if "style" in attributes and not is_image:
-                text = transformed(text, attributes)
+            text, raw_text, is_image = rendered(node, is_invisible=unseen, transform=transform)
         path = (*context.path, tag)
         self._row(
             kind,
@@ -117,7 +126,7 @@ class LinkCollector:
         context = self._contexts.of(node.parent)
         hidden = context.is_hidden
         if not attributes.keys().isdisjoint(_HIDING):
-            hidden = hidden or undisplayed(attributes) or bool(invisible(attributes))
+            hidden = hidden or undisplayed(attributes) or bool(style_of(attributes).is_hidden)
         path = (*context.path, node.tag or "")
         self._row(
             kind, raw, text, text, False, attributes.get("rel"), context.placement_name, hidden, path, self._resolver

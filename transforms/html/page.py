@@ -18,6 +18,7 @@ from transforms.html.charset import decode, query_encoder, sniff, strip_bom
 from transforms.html.headers import HeaderLink, parse_links
 from transforms.html.limits import ParseLimits, cut
 from transforms.html.links import SELECTOR, LinkCollector, LinkRows, collect_element, collect_headers, rel_tokens
+from transforms.html.markup import for_lexbor
 from transforms.html.resolver import Resolver
 from transforms.html.robots import combine, header_directives, split_directives
 from transforms.html.text import fold
@@ -99,7 +100,7 @@ def parse_page(
     body, limit = cut(body, limits)
     charset = sniff(body, content_type)
     markup, had_errors = utf8(strip_bom(body, charset.name), charset.name)
-    tree = LexborHTMLParser(markup)
+    tree = LexborHTMLParser(for_lexbor(markup))
 
     elements: list[tuple[LexborNode, str, dict[str, str | None]]] = [
         (node, node.tag or "", node.attributes) for node in tree.css(SELECTOR)

@@ -8,6 +8,8 @@ Source: HTML §3.2.7 "The innerText and outerText properties", §15.3 (default s
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
@@ -25,16 +27,91 @@ BLOCKS = frozenset(
 NOT_RENDERED = frozenset(
     (
         "script style template head title meta link base noembed noframes datalist rp param area source track "
-        "iframe embed video audio textarea input meter progress desc metadata defs -comment"
+        "iframe embed video audio textarea input meter progress frameset -comment"
     ).split(" ")
 )
-"""Elements whose text is never part of the rendered text."""
+"""Elements whose text is never part of the rendered text around them."""
 
-_SVG_TEXT = frozenset({"text", "foreignobject", "foreignObject"})
-_DISPLAY = re.compile(r"(?:^|;)\s*display\s*:\s*([a-z-]+)", re.IGNORECASE)
-_VISIBILITY = re.compile(r"(?:^|;)\s*visibility\s*:\s*(hidden|collapse|visible)", re.IGNORECASE)
-_TRANSFORM = re.compile(r"(?:^|;)\s*text-transform\s*:\s*(uppercase|lowercase)", re.IGNORECASE)
-_BLOCK_DISPLAYS = frozenset({"block", "flex", "grid", "table", "list-item", "flow-root", "table-cell", "table-row"})
+GONE = frozenset({"datalist", "rp", "noembed", "video", "audio", "meter", "progress"})
+FOREIGN_GONE = frozenset({"title", "desc", "metadata"})
+"""Elements (of HTML; of SVG) that lay nothing out of what is inside them; text of a link in there is its `textContent` (§3.2.7, step 1)."""
+
+_BLOCK, _OPEN, _CLOSE = "\ud800", "\ud801", "\ud802"
+"""Stand at the edges of blocks and of atomic inlines while text is collected: no page has them, decoders replace surrogates."""
+_SHOW_TEXT = frozenset({"text", "foreignobject", "foreignObject", "mi", "mn", "mo", "ms", "mtext", "option"})
+"""Elements inside `svg`, `math` and `select` that show text; nothing around them does."""
+_BLOCK_DISPLAYS = frozenset(
+    {"block", "flex", "grid", "table", "list-item", "flow-root", "table-cell", "table-row", "table-caption"}
+)
+_ATOMIC_DISPLAYS = frozenset({"inline-block", "inline-flex", "inline-grid", "inline-table"})
+_ATOMS = frozenset({"button", "select", "marquee"})
+_DISPLAYS = _BLOCK_DISPLAYS | frozenset(
+    (
+        "none contents inline inline-block inline-flex inline-grid inline-table ruby ruby-text math -webkit-box -webkit-flex "
+        "-webkit-inline-box -webkit-inline-flex table-row-group table-header-group table-footer-group table-column "
+        "table-column-group initial inherit unset revert"
+    ).split(" ")
+)
+_DECLARATION = re.compile(
+    r"(?:^|;)\s*(?P<name>display|visibility|text-transform|float|position)\s*:\s*(?P<value>[a-z-]+)\s*(?P<strong>!\s*important)?\s*(?=;|$)",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_WORD = re.compile(r"\w+(?:['\u2019.\xb7\xad\u200c\u200d\u2060\ufeff]+\w+)*")
+
+
+class Style(NamedTuple):
+    """What an element's own `style` attribute decides of its text. None: nothing."""
+
+    display: str | None = None
+    is_hidden: bool | None = None
+    """`visibility`, which is inherited: True hidden, False visible."""
+    transform: str | None = None
+    """`text-transform`, which is inherited: uppercase | lowercase | capitalize | none"""
+    is_block: bool | None = None
+
+
+NO_STYLE = Style()
+
+
+def style_of(attributes: dict[str, str | None]) -> Style:
+    """The style attribute of an element. Style sheets are the author's wishes for the screen and are not read."""
+    style = attributes.get("style")
+    return NO_STYLE if not style else _style(style)
+
+
+@lru_cache(4096)
+def _style(style: str) -> Style:
+    """The last valid declaration of each property wins, an important one before others (CSS Cascade §6.4)."""
+    found: dict[str, str] = {}
+    strong: set[str] = set()
+    for match in _DECLARATION.finditer(_COMMENT.sub("", style) if "/*" in style else style):
+        name, value = match.group("name").lower(), match.group("value").lower()
+        if value not in _VALUES[name] or (name in strong and not match.group("strong")):
+            continue
+        found[name] = value
+        if match.group("strong"):
+            strong.add(name)
+    if not found:
+        return NO_STYLE
+    display, visibility = found.get("display"), found.get("visibility")
+    is_block = None if display is None else display in _BLOCK_DISPLAYS
+    if display not in ("none", "contents") and (
+        found.get("float", "none") != "none" or found.get("position") in ("absolute", "fixed")
+    ):
+        is_block = True  # blockified: CSS Display §2.7
+    return Style(
+        display, None if visibility is None else visibility != "visible", found.get("text-transform"), is_block
+    )
+
+
+_VALUES = {
+    "display": _DISPLAYS,
+    "visibility": frozenset({"visible", "hidden", "collapse"}),
+    "text-transform": frozenset({"none", "uppercase", "lowercase", "capitalize"}),
+    "float": frozenset({"none", "left", "right", "inline-start", "inline-end"}),
+    "position": frozenset({"static", "relative", "absolute", "fixed", "sticky"}),
+}
 
 
 def fold(text: str) -> str:
@@ -46,114 +123,151 @@ def fold(text: str) -> str:
 
 def undisplayed(attributes: dict[str, str | None]) -> bool:
     """Whether an element's own attributes leave it out of the layout: `hidden` or `display:none`."""
-    if "hidden" in attributes:
+    display = style_of(attributes).display if "style" in attributes else None
+    if display is None or display == "none":
+        return display == "none" or ("hidden" in attributes and (attributes["hidden"] or "").lower() != "until-found")
+    return False  # an author's wish overrules `hidden`, which is one of the browser's own style sheet
+
+
+def skips_content(tag: str, attributes: dict[str, str | None]) -> bool:
+    """Whether an element is there and what is inside it is not painted: a closed `details`, a block `hidden=until-found`."""
+    if tag == "details" and "open" not in attributes:
         return True
-    style = attributes.get("style")
-    return style is not None and _display(style) == "none"
+    return tag in BLOCKS and "hidden" in attributes and (attributes["hidden"] or "").lower() == "until-found"
 
 
-def invisible(attributes: dict[str, str | None]) -> bool | None:
-    """What an element's style says of its visibility, which is inherited: True hidden, False visible, None nothing."""
-    style = attributes.get("style")
-    if style is None:
-        return None
-    found = _VISIBILITY.search(style)
-    return None if found is None else found.group(1).lower() != "visible"
+def transformed(text: str, transform: str | None) -> str:
+    """CSS Text §2.1 `text-transform`."""
+    if transform == "uppercase":
+        return text.upper()
+    if transform == "lowercase":
+        return text.lower()
+    if transform == "capitalize":
+        return _WORD.sub(_capitalized, text)
+    return text
 
 
-def _display(style: str) -> str | None:
-    """The last `display` of a style attribute."""
-    found = None
-    for match in _DISPLAY.finditer(style):
-        found = match.group(1).lower()
-    return found
+def _capitalized(match: re.Match[str]) -> str:
+    word = match.group()
+    first = word[0].title()
+    return first + word[1:] if len(first) == 1 else word
 
 
-def rendered(node: LexborNode, *, is_invisible: bool = False) -> tuple[str, str, bool]:
+def rendered(node: LexborNode, *, is_invisible: bool = False, transform: str | None = None) -> tuple[str, str, bool]:
     """Rendered text of a link's content, folded; the same before folding; whether it is the alternative text of images.
 
-    Alternative texts (and the label of an `svg`) count only where there is no text at all.
+    Alternative texts (and the label of an `svg`) count only where there is no text at all. `is_invisible` and `transform`:
+    what the link itself inherits or declares.
     """
     child = node.first_child
     if child is None:
         return "", "", False
-    if child.next is None and not is_invisible:
+    if child.next is None and not is_invisible and transform is None:
         text = child.text_content
         if text is not None:
-            return fold(text), text, False
+            return _folded(text) if "\u200b" in text else fold(text), text, False
     pieces: list[str] = []
     images: list[str] = []
-    _collect(node, is_invisible, pieces, images)
-    text = fold("".join(pieces))
+    _collect(node, _HIDDEN if is_invisible else 0, transform, pieces, images)
+    text = _folded("".join(pieces))
     if text or not images:
         return text, node.text(), False
     alternative = " ".join(images)
     return fold(alternative), alternative, True
 
 
-def transformed(text: str, attributes: dict[str, str | None]) -> str:
-    """Text after the link's own `text-transform`."""
-    style = attributes.get("style")
-    found = None if style is None else _TRANSFORM.search(style)
-    if found is None:
-        return text
-    return text.upper() if found.group(1).lower() == "uppercase" else text.lower()
+_BLOCK_EDGE = re.compile(rf"[ \t\n\f\r]*{_BLOCK}[ \t\n\f\r{_BLOCK}]*")
+_ATOM_EDGE = re.compile(rf"(?<={_OPEN})[ \t\n\f\r{_BLOCK}]+|[ \t\n\f\r{_BLOCK}]+(?={_CLOSE})")
+_WITHOUT_EDGES = {ord(_OPEN): None, ord(_CLOSE): None}
+_ZERO_WIDTH_EDGE = re.compile("(?<=\u200b)[ \t\f\r]*\n[ \t\n\f\r]*|[ \t\f\r]*\n[ \t\n\f\r]*(?=\u200b)")
 
 
-def _collect(top: LexborNode, unseen: bool, pieces: list[str], images: list[str]) -> None:
+def _folded(text: str) -> str:
+    """Collected text, folded; a line break beside a zero-width space is removed (CSS Text §4.1.3), blocks are apart, and an
+    atomic inline has no white space at its inner edges."""
+    if "\u200b" in text:
+        text = _ZERO_WIDTH_EDGE.sub("", text)
+    if _OPEN in text:
+        text = _ATOM_EDGE.sub("", text).translate(_WITHOUT_EDGES)
+    if _BLOCK in text:
+        text = _BLOCK_EDGE.sub(" ", text)
+    return fold(text)
+
+
+_HIDDEN, _NO_TEXT_HERE = 1, 2
+"""Why text is unseen: `visibility`; an element that shows only what certain elements inside it say."""
+
+
+def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[str], images: list[str]) -> None:
     """Depth first over a link's content, without recursion (a page chooses the depth)."""
-    stack: list[tuple[LexborNode | None, str, bool]] = [(top.first_child, "", unseen)]
+    stack: list[tuple[LexborNode | None, str, int, str | None]] = [(top.first_child, "", unseen, transform)]
     while stack:
-        node, closing, unseen = stack.pop()
+        node, closing, unseen, transform = stack.pop()
         if node is None:
             if closing:
                 pieces.append(closing)
             continue
-        stack.append((node.next, closing, unseen))
+        stack.append((node.next, closing, unseen, transform))
         text = node.text_content
         if text is not None:
             if not unseen:
-                pieces.append(text)
+                pieces.append(text if transform is None else transformed(text, transform))
             continue
         tag = node.tag
-        if tag is None or tag in NOT_RENDERED:
+        if tag is None:
             continue
         attributes = node.attributes
-        is_block = tag in BLOCKS
+        is_block, is_atom = tag in BLOCKS, tag in _ATOMS
+        style = NO_STYLE
         if attributes:
             if undisplayed(attributes):
                 continue
-            style = attributes.get("style")
-            if style is not None:
-                hidden = invisible(attributes)
-                unseen = unseen if hidden is None else hidden
-                display = _display(style)
-                if display is not None:
-                    is_block = display in _BLOCK_DISPLAYS
-        if tag == "img":
-            images.append(attributes.get("alt") or "")
+            if "style" in attributes:
+                style = style_of(attributes)
+                if style.is_hidden is not None:
+                    unseen = unseen | _HIDDEN if style.is_hidden else unseen & ~_HIDDEN
+                transform = style.transform or transform
+                if style.is_block is not None:
+                    is_block, is_atom = style.is_block, style.display in _ATOMIC_DISPLAYS
+        if tag == "img" or tag in NOT_RENDERED:
+            if tag == "img":
+                images.append(attributes.get("alt") or "")
+            if style.is_block:
+                pieces.append(_BLOCK)
             continue
-        if tag == "svg":
-            images.append(_svg_label(node, attributes))
-            stack.append((node.first_child, "", True))  # only its text elements show text
+        if tag in _FOREIGN:
+            if tag == "svg":
+                images.append(_svg_label(node, attributes))
+            stack.append((node.first_child, "", unseen | _NO_TEXT_HERE, transform))
             continue
-        if tag in _SVG_TEXT:
-            unseen = False
-        if (tag == "dialog" and "open" not in attributes) or (tag == "object" and "data" in attributes):
+        if tag in _SHOW_TEXT:
+            unseen &= ~_NO_TEXT_HERE
+        elif tag == "select":
+            unseen |= _NO_TEXT_HERE
+        if (tag == "dialog" and "open" not in attributes and style.display is None) or (
+            tag == "object" and "data" in attributes
+        ):
             continue
         child = node.first_child
-        if tag == "details" and "open" not in attributes:
-            summary = next((one for one in node.iter() if one.tag == "summary"), None)
+        if skips_content(tag, attributes):
+            summary = next((one for one in node.iter() if one.tag == "summary"), None) if tag == "details" else None
             child = None if summary is None else summary.first_child
+            if is_block:
+                pieces.append(_BLOCK)
             if summary is not None:
-                pieces.append("\n")
-                stack.append((child, "\n", unseen))
+                stack.append((child, _BLOCK, unseen, transform))
             continue
-        if is_block:
-            pieces.append("\n")
-            stack.append((child, "\n", unseen))
+        if is_block and not unseen & _NO_TEXT_HERE:
+            pieces.append(_BLOCK)
+            stack.append((child, _BLOCK, unseen, transform))
+        elif is_atom:
+            pieces.append(_OPEN)
+            stack.append((child, _CLOSE, unseen, transform))
         else:
-            stack.append((child, "", unseen))
+            stack.append((child, "", unseen, transform))
+
+
+_FOREIGN = frozenset({"svg", "math"})
 
 
 def _svg_label(node: LexborNode, attributes: dict[str, str | None]) -> str:

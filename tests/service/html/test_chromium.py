@@ -53,7 +53,7 @@ def differences(browser: Chromium, page: Page) -> list[tuple[Any, ...]]:
             pairs.append(
                 ("href", link["raw_href"] if link["resolved"] is None else link["resolved"], theirs["href"], at)
             )
-        rel = tuple(dict.fromkeys(token for token in re.split(r"[\s,]+", theirs["rel"].lower()) if token))
+        rel = tuple(dict.fromkeys(token for token in re.split(r"[\t\n\f\r ,]+", theirs["rel"].lower()) if token))
         pairs.append(("rel", link["rel"], rel, at))
         pairs.append(("text", "" if link["is_image"] else link["anchor_text"], fold(theirs["inner"]), at))
         if not link["is_image"]:
