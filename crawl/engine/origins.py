@@ -17,6 +17,9 @@ from crawl.ports import OriginBook, OriginState, RobotsRecord
 from crawl.robots import RobotsBook
 from transforms.urls import identify
 
+SLOTS_AHEAD = 20
+"""Nobody reserves an origin for longer than so many of the longest gaps: a clock further ahead is not waited for."""
+
 CHUNK = 5000
 """Origins (or object keys) that a port is asked about at once."""
 
@@ -65,7 +68,7 @@ class Origins:
                 now,
                 gap_s=state.min_gap_s,
                 max_in_flight=state.max_in_flight,
-                next_eligible=to_monotonic(state.next_eligible_at, today, now),
+                next_eligible=self._believable(to_monotonic(state.next_eligible_at, today, now), now),
                 backoff_until=to_monotonic(state.backoff_until, today, now),
             )
         self.robots.take_in(robots, today)
@@ -86,7 +89,13 @@ class Origins:
                 return
             now, today = trio.current_time(), context.clock.now()
             slot = await context.blocking(self._book.take_foreign_slot, origin, today, context.frontier.gap_of(origin))
-            entry.not_before = max(entry.not_before, now + (slot - today).total_seconds())
+            start = self._believable(to_monotonic(slot, today, now), now)
+            entry.not_before = max(entry.not_before, now if start is None else start)
+
+    def _believable(self, start: float | None, now: float) -> float | None:
+        """A remembered next start, unless it is so far ahead that the machine's clock was set back since."""
+        limit = SLOTS_AHEAD * max(self._context.settings.origin_gap_s, self._context.settings.max_crawl_delay_s)
+        return None if start is None or start - now > limit else start
 
     def is_ours(self, origin: str) -> bool:
         """Is the origin's clock kept here? A shard owns whole registrable domains, so that of any task settles it."""

@@ -110,6 +110,20 @@ def test_more_in_flight_at_one_origin_still_keeps_the_gap() -> None:
     assert web.most_in_flight > 1
 
 
+def test_a_clock_that_was_set_back_does_not_stop_an_origin_for_a_day() -> None:
+    origins = MemoryOrigins()
+    origins.save(
+        [
+            OriginState("http://a.test", next_eligible_at=NOW + timedelta(days=1)),
+            OriginState("http://b.test", next_eligible_at=NOW + timedelta(seconds=25)),
+        ]
+    )
+    web = MemoryWeb()
+    summary, sink, _ = run(tasks_of("http://a.test/1", "http://b.test/1"), web, origins=origins)
+    assert {result.outcome for result in sink.results} == {Outcome.FETCHED}
+    assert 25 <= summary.seconds < 60  # b's clock is believed
+
+
 def test_crawl_delay_is_one_input_capped_and_never_raises_the_rate() -> None:
     def answer(delay: str) -> Answer:
         return lambda url, n: (
