@@ -44,7 +44,7 @@ _BLOCK_DISPLAYS = frozenset(
     {"block", "flex", "grid", "table", "list-item", "flow-root", "table-cell", "table-row", "table-caption"}
 )
 _ATOMIC_DISPLAYS = frozenset({"inline-block", "inline-flex", "inline-grid", "inline-table"})
-_ATOMS = frozenset({"button", "select", "marquee"})
+_ATOMS = frozenset({"button", "marquee"})
 _DISPLAYS = _BLOCK_DISPLAYS | frozenset(
     (
         "none contents inline inline-block inline-flex inline-grid inline-table ruby ruby-text math -webkit-box -webkit-flex "
