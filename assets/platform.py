@@ -84,7 +84,14 @@ class Platform:
 
     def origin_book(self, lease: leases.Lease) -> LedgerOriginBook:
         """What is remembered of origins between windows (`crawl.ports.OriginBook`), written under the shard's fence."""
-        return LedgerOriginBook(self.ledger, state=OriginState, robots=RobotsRecord, lease=lease)
+        return LedgerOriginBook(
+            self.ledger,
+            state=OriginState,
+            robots=RobotsRecord,
+            lease=lease,
+            began=self.clock.now() if lease.is_orphan else None,
+            gap_s=self.crawl.origin_gap_s,
+        )
 
     @property
     def owner(self) -> str:

@@ -40,6 +40,8 @@ class Lease:
     ttl_s: float
     holder: Any = field(default=None, repr=False, compare=False)
     """The connection that holds the named lock; None when the lock could not be had."""
+    is_orphan: bool = field(default=False, compare=False)
+    """The owner before did not give it back: what it did in its last seconds is not known."""
 
 
 def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: datetime) -> Lease:
@@ -51,7 +53,7 @@ def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: d
     holder = _hold(ledger, name)
     params = {"name": name, "owner": owner, "until": now + timedelta(seconds=ttl_s), "now": now}
 
-    def work(tx: Transaction) -> int:
+    def work(tx: Transaction) -> tuple[int, bool]:
         tx.execute(query("leases/ensure"), params)
         row = tx.row("SELECT owner, fence, leased_until FROM shard_leases WHERE name = %(name)s FOR UPDATE", params)
         assert row is not None
@@ -62,14 +64,14 @@ def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: d
             who = "a run that is just ending" if held_by is None else f"{held_by} until {until:%Y-%m-%d %H:%M:%S} UTC"
             raise LeaseHeld(f"{name} is owned by {who}: run it again then")
         tx.execute(query("leases/take"), params)
-        return int(fence) + 1
+        return int(fence) + 1, held_by is not None
 
     try:
-        fence = ledger.run(work)
+        fence, is_orphan = ledger.run(work)
     except BaseException:
         _let_go(holder)
         raise
-    return Lease(name, owner, fence, ttl_s, holder)
+    return Lease(name, owner, fence, ttl_s, holder, is_orphan)
 
 
 def extend(ledger: Ledger, lease: Lease, *, now: datetime) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from transforms.schemas.dataset import TIME
-from transforms.urls import identify_many
+from transforms.urls import identify, identify_many
 from warehouse.ledger import keys
 from warehouse.ledger.engine import Ledger, Transaction
 from warehouse.ledger.leases import Lease, check_fence
@@ -54,16 +54,26 @@ class LedgerOriginBook:
     """The ledger's origins. `state` and `robots` make the crawler's values (`crawl.ports.OriginState`,
     `RobotsRecord`): the rooms do not know each other, so whoever wires them hands both in.
 
-    With a lease, `save` and `save_robots` are refused (`StaleFence`) once somebody else owns the shard.
+    With a lease, `save` and `save_robots` are refused (`StaleFence`) once somebody else owns the shard. With `began`
+    and `gap_s`, no origin is eligible before `began` and a gap: the owner before died, and whom it asked in its last
+    seconds was not saved any more.
     """
 
     def __init__(
-        self, ledger: Ledger, *, state: Callable[..., State], robots: Callable[..., Robots], lease: Lease | None = None
+        self,
+        ledger: Ledger,
+        *,
+        state: Callable[..., State],
+        robots: Callable[..., Robots],
+        lease: Lease | None = None,
+        began: datetime | None = None,
+        gap_s: float = 0.0,
     ) -> None:
         self._ledger, self._state, self._robots, self._lease = ledger, state, robots, lease
+        self._began, self._gap_s = began, gap_s
 
     def load(self, origins: Sequence[str]) -> list[Any]:
-        """States of those origins that were met before."""
+        """States of those origins that were met before (after a crash of the owner before: of all)."""
         names = (
             "origin",
             "next_eligible_at",
@@ -74,7 +84,14 @@ class LedgerOriginBook:
             "validators_sent",
             "validators_lied",
         )
-        return [self._state(**dict(zip(names, row, strict=True))) for row in self._by_origin("origins/load", origins)]
+        known = [dict(zip(names, row, strict=True)) for row in self._by_origin("origins/load", origins)]
+        if self._began is not None:
+            met = {state["origin"] for state in known}
+            known += [{"origin": o, "next_eligible_at": None, "min_gap_s": None} for o in origins if o not in met]
+            for state in known:
+                gap = timedelta(seconds=max(self._gap_s, state["min_gap_s"] or 0.0))
+                state["next_eligible_at"] = max(state["next_eligible_at"] or self._began, self._began + gap)
+        return [self._state(**state) for state in known]
 
     def save(self, states: Sequence[OriginStateLike]) -> None:
         """Remember clocks, back-offs and what validators turned out to be worth. A clock is never set back."""
@@ -150,6 +167,10 @@ class LedgerOriginBook:
 
         return self._ledger.run(work) if wanted else set()
 
+    def suppressed_urls(self, origins: Sequence[str]) -> set[str]:
+        """URL identities at these origins that may never be requested."""
+        return {str(row[0]) for row in self._by_origin("origins/suppressed_urls", origins)}
+
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
         """Reserve the origin's next slot, not before `at`, `gap_s` apart from any other, after any back-off."""
 
@@ -206,13 +227,14 @@ def set_override(
 def suppress(
     ledger: Ledger, *, scope: str, value: str, reason: str, now: datetime, actor: str, verified_by: str | None = None
 ) -> None:
-    """Never contact an origin, host, registrable domain or URL again (until `lift_suppression`). Safe to repeat."""
-    if scope not in _SCOPES:
-        raise ValueError(f"a suppression's scope is one of {', '.join(_SCOPES)}, got {scope!r}")
+    """Never contact an origin, host, registrable domain or URL again (until `lift_suppression`). Safe to repeat.
+
+    A URL stands for every spelling of its identity, and for nothing below it. Raises `ValueError` for what is none.
+    """
     params = {
         "id": keys.uuid7(now),
         "scope": scope,
-        "value": value,
+        "value": _suppressed_value(scope, value),
         "reason": reason[:255],
         "now": now,
         "actor": actor,
@@ -228,4 +250,17 @@ def suppress(
 
 def lift_suppression(ledger: Ledger, *, scope: str, value: str, now: datetime) -> bool:
     """Allow contact again; the record stays. False: there was none."""
-    return bool(ledger.run(lambda tx: tx.execute(query("origins/lift"), {"scope": scope, "value": value, "now": now})))
+    params = {"scope": scope, "value": _suppressed_value(scope, value), "now": now}
+    return bool(ledger.run(lambda tx: tx.execute(query("origins/lift"), params)))
+
+
+def _suppressed_value(scope: str, value: str) -> str:
+    """As the crawler compares it."""
+    if scope not in _SCOPES:
+        raise ValueError(f"a suppression's scope is one of {', '.join(_SCOPES)}, got {scope!r}")
+    if scope != "url":
+        return value
+    found = identify(value)
+    if found.identity is None:
+        raise ValueError(f"{value!r} is no URL that could be requested ({found.reason}): suppress its host or domain")
+    return found.identity

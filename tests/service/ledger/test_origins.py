@@ -65,6 +65,29 @@ def test_slots_for_other_shards_are_a_gap_apart_whoever_asks(book: OriginBook) -
     assert book.take_foreign_slot(origin, NOW, 1.5) == NOW + timedelta(hours=1)
 
 
+def test_after_a_crash_nobody_is_asked_before_a_gap_is_over(ledger: Ledger, book: OriginBook) -> None:
+    """What the owner before asked in its last seconds was never saved."""
+    met, late, slow, new = (f"https://{name}.crashed.example" for name in ("met", "late", "slow", "new"))
+    book.save([OriginState(met, NOW), OriginState(late, NOW + timedelta(hours=1), consecutive_errors=2)])
+    set_override(ledger, slow, min_gap_s=12.5, max_in_flight=None, actor="op")
+    died = leases.acquire_shard(ledger, "crashed", owner="a", ttl_s=60, now=NOW)
+    assert not died.is_orphan
+    died.holder.close()
+    taken = leases.acquire_shard(ledger, "crashed", owner="b", ttl_s=60, now=NOW)
+    assert taken.is_orphan
+    heir = LedgerOriginBook(ledger, state=OriginState, robots=RobotsRecord, lease=taken, began=NOW, gap_s=2.0)
+    assert {state.origin: state for state in heir.load([met, late, slow, new])} == {
+        met: OriginState(met, NOW + timedelta(seconds=2)),
+        late: OriginState(late, NOW + timedelta(hours=1), consecutive_errors=2),
+        slow: OriginState(slow, NOW + timedelta(seconds=12.5), min_gap_s=12.5),
+        new: OriginState(new, NOW + timedelta(seconds=2)),
+    }
+    leases.release(ledger, taken)
+    given = leases.acquire_shard(ledger, "crashed", owner="c", ttl_s=60, now=NOW)
+    assert not given.is_orphan
+    leases.release(ledger, given)
+
+
 def test_robots_copies_keep_every_version_and_never_go_back(ledger: Ledger, book: OriginBook) -> None:
     origin = "https://robots.example"
     body = b"User-agent: *\r\nDisallow: /\x0c\xff\x00private"
@@ -99,6 +122,33 @@ def test_suppressions_by_origin_host_and_domain(ledger: Ledger, book: OriginBook
     assert lift_suppression(ledger, scope="registrable_domain", value="out.org", now=NOW)
     assert book.suppressed(origins) == {origins[0], origins[2]}
     assert book.suppressed([]) == set()
+
+
+def test_a_suppressed_url_is_known_by_its_identity_at_its_origin_alone(ledger: Ledger, book: OriginBook) -> None:
+    page = "https://www.blog.example/a/post?id=7"
+    suppress(
+        ledger,
+        scope="url",
+        value="HTTPS://www.blog.example:443/a/b/../post?id=7#x",
+        reason="asked",
+        now=NOW,
+        actor="op",
+    )
+    suppress(ledger, scope="url", value="https://other.example:8443/b", reason="asked", now=NOW, actor="op")
+    origins = [
+        "https://www.blog.example",
+        "http://www.blog.example",
+        "https://other.example",
+        "https://other.example:8443",
+    ]
+    assert book.suppressed(origins) == set()
+    assert book.suppressed_urls(origins[:3]) == {page}
+    assert book.suppressed_urls(origins) == {page, "https://other.example:8443/b"}
+    assert lift_suppression(ledger, scope="url", value="https://www.blog.example/a/post?id=%37", now=NOW)
+    assert book.suppressed_urls(origins) == {"https://other.example:8443/b"}
+    assert book.suppressed_urls([]) == set()
+    with pytest.raises(ValueError, match="no URL that could be requested"):
+        suppress(ledger, scope="url", value="/a/post", reason="asked", now=NOW, actor="op")
 
 
 def test_a_stale_owner_saves_nothing(ledger: Ledger) -> None:
