@@ -41,7 +41,8 @@ class MemorySnapshots:
 
 
 class MemoryOrigins:
-    """Origins, robots and suppressions as dictionaries; a foreign slot is one gap after the last."""
+    """Origins, robots and suppressions (of origins, hosts, or URL identities) as dictionaries; a foreign slot is one gap
+    after the last."""
 
     def __init__(self, suppressed: Iterable[str] = ()) -> None:
         self.states: dict[str, OriginState] = {}
@@ -63,6 +64,12 @@ class MemoryOrigins:
 
     def suppressed(self, origins: Sequence[str]) -> set[str]:
         return {o for o in origins if o in self.denied or _HOST_OF.sub("", o) in self.denied}
+
+    def suppressed_urls(self, origins: Sequence[str]) -> set[str]:
+        wanted = set(origins)
+        return {
+            value for value in self.denied if "://" in value and "/".join(value.split("/", 3)[:3]) in wanted
+        } - wanted
 
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
         slot = max(at, self.foreign.get(origin, at))

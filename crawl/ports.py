@@ -154,6 +154,10 @@ class OriginBook(Protocol):
         """Those of the origins (or their hosts) that may not be contacted at all."""
         ...
 
+    def suppressed_urls(self, origins: Sequence[str]) -> set[str]:
+        """URL identities at these origins that may never be requested, though their origin may."""
+        ...
+
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
         """For a redirect hop to a host of another shard: reserve the origin's next slot in the ledger and return its
         time (never before `at`)."""

@@ -51,8 +51,8 @@ class Visit:
     def comes_back(self, url: str, cookie: str) -> bool:
         """Would asking for `url` repeat a request of this attempt? The same identity with the same cookies gets the same
         answer; another scheme is another identity, and a cookie that was set on the way is a new question."""
-        key = _same(url)
-        return any(sent == cookie and _same(asked) == key for asked, sent in self.seen)
+        key = identity_of(url)
+        return any(sent == cookie and identity_of(asked) == key for asked, sent in self.seen)
 
     def restart(self) -> None:
         """A further attempt starts from the task's own URL and forgets how far the last one came."""
@@ -77,7 +77,7 @@ class RobotsVisit:
     attempt: int = 1
 
 
-def _same(url: str) -> str:
+def identity_of(url: str) -> str:
     """The identity of a URL that was parsed before; one that has none (too long) stands for itself."""
     return from_resolved(url, url).identity or url
 

@@ -33,8 +33,13 @@ class Target:
 
     @property
     def origin(self) -> str:
-        """`scheme://host[:port]`, the unit of politeness and robots.txt; spelled as by `transforms.urls.origin_of`."""
-        return f"{self.scheme}://{self.host_header}"
+        """`scheme://host[:port]`, the unit of politeness and robots.txt; spelled as by `transforms.urls.origin_of`: the
+        final dot of a name makes no other server of it."""
+        return f"{self.scheme}://{self.host_header}" if self.host[-1] != "." else self._without_dot()
+
+    def _without_dot(self) -> str:
+        port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
+        return f"{self.scheme}://{self.host.rstrip('.')}{port}"
 
     @property
     def host_header(self) -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 import trio
 
 from crawl.egress.gate import Refused
+from crawl.egress.urls import Target
 from crawl.engine.context import Context
 from crawl.engine.origins import Origins
 from crawl.engine.results import Results
@@ -50,18 +51,18 @@ class Loader:
         self.is_done = len(tasks) < CHUNK
         if self._counts:
             context.summary.tasks += len(tasks)
-        placed: list[tuple[FetchTask, str]] = []
+        placed: list[tuple[FetchTask, Target]] = []
         for task in tasks:
             try:
-                origin = context.gate.inspect(task.url).origin
+                target = context.gate.inspect(task.url)
             except Refused as e:
                 visit = Visit(task, task.url)
                 visit.hops.append(Hop(task.url, e.gate, e.reason))
                 results.emit(visit, e.reason, detail=e.detail)
                 continue
-            placed.append((task, origin))
-            origins.at_home(origin, task.registrable_domain)
-        names = {origin for _, origin in placed}
+            placed.append((task, target))
+            origins.at_home(target.origin, task.registrable_domain)
+        names = {target.origin for _, target in placed}
         with origins.expecting(names):
             new = sorted(name for name in names if name not in origins.states)
             if new:
@@ -70,13 +71,17 @@ class Loader:
             there: set[str] = await context.blocking(self._snapshots.is_available, keys) if keys else set()
         self._push(placed, there)
 
-    def _push(self, placed: list[tuple[FetchTask, str]], there: set[str]) -> None:
+    def _push(self, placed: list[tuple[FetchTask, Target]], there: set[str]) -> None:
         """`there`: the earlier snapshots that are really there."""
         context, origins, results = self._context, self._origins, self._results
         now, today = trio.current_time(), context.clock.now()
         too_long = now + context.settings.max_backoff_wait_s
-        for task, origin in placed:
+        for task, target in placed:
+            origin = target.origin
             visit = Visit(task, task.url, unconditional=task.prior is None or task.prior.object_key not in there)
+            if origins.is_known_suppressed(target):
+                results.suppress(visit)
+                continue
             if context.frontier.clock_of(origin)[1] > too_long:
                 results.defer(
                     visit, Reason.ORIGIN_BACKOFF, "The origin asked to be left alone for longer than this crawl waits."

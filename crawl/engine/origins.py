@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import trio
 
+from crawl.egress.urls import Target
 from crawl.engine.context import Context, WorkEntry, to_monotonic, to_wall
 from crawl.ports import OriginBook, OriginState, RobotsRecord
 from crawl.robots import RobotsBook
-from transforms.urls import identify
+from crawl.visit import identity_of
+from transforms.urls import identify, origin_of
 
 SLOTS_AHEAD = 20
 """Nobody reserves an origin for longer than so many of the longest gaps: a clock further ahead is not waited for."""
@@ -35,6 +37,7 @@ class Origins:
         self.states: dict[str, OriginState] = {}
         self.failures: Counter[str] = Counter()
         self._suppressed: dict[str, bool] = {}
+        self._suppressed_urls: dict[str, set[str]] = {}
         self._home: set[str] = set()
         self._sites: set[str] = set()
         self._dirty: set[str] = set()
@@ -54,11 +57,11 @@ class Origins:
     async def meet(self, names: list[str]) -> None:
         """Read what is remembered of origins."""
         context = self._context
-        states, robots, denied = await context.blocking(self._read, names)
+        states, robots, denied, urls = await context.blocking(self._read, names)
         now, today = trio.current_time(), context.clock.now()
         self.met += len(names)
+        self._suppress(names, denied, urls)
         for name in names:
-            self._suppressed[name] = name in denied
             self.states.setdefault(name, OriginState(name))
         for state in states:
             self.states[state.origin] = state
@@ -75,8 +78,8 @@ class Origins:
         for record in robots:
             self.apply_delay(record.origin)
 
-    def _read(self, names: list[str]) -> tuple[list[OriginState], list[RobotsRecord], set[str]]:
-        return self._book.load(names), self._book.load_robots(names), self._book.suppressed(names)
+    def _read(self, names: list[str]) -> tuple[list[OriginState], list[RobotsRecord], set[str], set[str]]:
+        return self._book.load(names), self._book.load_robots(names), *self._read_suppressions(names)
 
     async def place(self, entry: WorkEntry) -> None:
         """Before a request at an origin that may be new to this crawl: read what is remembered of it and, when it is
@@ -108,23 +111,37 @@ class Origins:
 
     # -- suppressions -----------------------------------------------------------------------------------------------
 
-    async def is_suppressed(self, origin: str) -> bool:
-        known = self._suppressed.get(origin)
-        if known is None:
-            await self.meet([origin])
-            known = self._suppressed[origin]
-        return known
+    async def is_suppressed(self, target: Target) -> bool:
+        """May the URL, or anything at its origin, never be requested?"""
+        if target.origin not in self._suppressed:
+            await self.meet([target.origin])
+        return self.is_known_suppressed(target)
 
-    def is_known_suppressed(self, origin: str) -> bool:
-        return self._suppressed.get(origin, False)
+    def is_known_suppressed(self, target: Target) -> bool:
+        """The same where the origin was met."""
+        origin = target.origin
+        if self._suppressed.get(origin, False):
+            return True
+        urls = self._suppressed_urls.get(origin)
+        return urls is not None and identity_of(target.url) in urls
 
     async def refresh_suppressions(self) -> None:
         """Suppression outranks everything, also a crawl that is under way."""
         names = sorted(self._suppressed)
         for at in range(0, len(names), CHUNK):
             chunk = names[at : at + CHUNK]
-            denied = await self._context.blocking(self._book.suppressed, chunk)
-            self._suppressed.update((name, name in denied) for name in chunk)
+            denied, urls = await self._context.blocking(self._read_suppressions, chunk)
+            self._suppress([name for name in chunk if name in self._suppressed], denied, urls)
+
+    def _read_suppressions(self, names: list[str]) -> tuple[set[str], set[str]]:
+        return self._book.suppressed(names), self._book.suppressed_urls(names)
+
+    def _suppress(self, names: list[str], denied: set[str], urls: set[str]) -> None:
+        for name in names:
+            self._suppressed[name] = name in denied
+            self._suppressed_urls.pop(name, None)
+        for url in urls:
+            self._suppressed_urls.setdefault(origin_of(url), set()).add(url)
 
     # -- states -----------------------------------------------------------------------------------------------------
 
@@ -185,6 +202,7 @@ class Origins:
             self.states.pop(origin, None)
             self.failures.pop(origin, None)
             self._suppressed.pop(origin, None)
+            self._suppressed_urls.pop(origin, None)
             self._home.discard(origin)
             self.robots.forget(origin)
 

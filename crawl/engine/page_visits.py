@@ -60,9 +60,8 @@ class PageVisits:
             visit.hops.append(Hop(visit.url, e.gate, e.reason, e.address))
             return await self._backing_off.failed(grant, visit, e.reason, e.detail)
         origin = admission.target.origin
-        if await origins.is_suppressed(origin):
-            visit.hops.append(Hop(visit.url, "scope", Reason.SUPPRESSED))
-            self._results.emit(visit, Reason.SUPPRESSED, detail="The host's owner asked not to be contacted.")
+        if await origins.is_suppressed(admission.target):
+            self._results.suppress(visit)
             return ()
         robots = origins.robots.state(origin, context.clock.now())
         if robots is None:
@@ -83,9 +82,11 @@ class PageVisits:
             if at > asked_at:
                 await trio.sleep_until(at)
             waited += trio.current_time() - asked_at
+            if origins.is_known_suppressed(admission.target):
+                raise _NotNow
             current = origins.robots.state(origin, context.clock.now())
             if current is not robots:
-                if current is None or origins.is_known_suppressed(origin):
+                if current is None:
                     raise _NotNow
                 robots, visit.robots_version = current, current.record.version
                 if not current.judge(visit.url).allowed:

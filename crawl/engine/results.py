@@ -70,6 +70,11 @@ class Results:
             visit.hops.append(Hop(visit.url, "clock", reason))
         self.emit(visit, reason, detail=detail)
 
+    def suppress(self, visit: Visit) -> None:
+        """Its owner asked never to be contacted: that outranks every other reason to ask."""
+        visit.hops.append(Hop(visit.url, "scope", Reason.SUPPRESSED))
+        self.emit(visit, Reason.SUPPRESSED, detail="The host's owner asked not to be contacted.")
+
     def deny(self, visit: Visit, robots: RobotsState) -> bool:
         """Judge the page by its origin's robots.txt; True: it may not be fetched, and that is its result."""
         verdict = robots.judge(visit.url)

@@ -56,8 +56,9 @@ class RobotsVisits:
             admission = await context.gate.admit(ask.url)
         except Refused as e:
             return await self._failed(ask, e.reason, e.detail)
-        if ask.redirects and await self._origins.is_suppressed(admission.target.origin):
-            self.unreachable(ask.origin, None, "its redirect leads to a suppressed host")
+        if await self._origins.is_suppressed(admission.target):
+            # A redirect leads there, or the owner has named robots.txt itself: then nothing may be asked.
+            self.unreachable(ask.origin, None, f"{ask.url} may not be requested: its owner asked not to be contacted")
             return ()
 
         async def before_send() -> None:

@@ -243,3 +243,10 @@ def test_the_system_resolver_says_nxdomain_for_a_name_that_cannot_be() -> None:
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
     return trio.testing.MockClock(autojump_threshold=0)
+
+
+def test_the_final_dot_of_a_name_is_no_way_around_its_clock_robots_and_suppressions() -> None:
+    gate, _ = gate_of()
+    assert gate.inspect("http://a.example./x").origin == gate.inspect("http://a.example/x").origin == "http://a.example"
+    assert gate.inspect("http://a.example.:8080/").origin == "http://a.example:8080"
+    assert gate.inspect("http://a.example./x").host_header == "a.example."

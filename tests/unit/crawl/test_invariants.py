@@ -6,6 +6,8 @@ rest.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 
@@ -56,6 +58,51 @@ def test_invariant_01_no_connection_opens_before_every_gate_has_passed() -> None
         Reason.BLOCKED_NETWORK,
     ]
     assert network.opened == []
+
+
+def test_invariant_01_a_suppressed_url_is_refused_before_a_socket_whatever_its_spelling() -> None:
+    """As a task and as where a redirect leads; its host's other pages are asked."""
+    asked: list[str] = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        head = await stream.receive_some(65536)
+        path = head.split(b" ")[1].decode()
+        asked.append(path)
+        answers = {"/robots.txt": b"HTTP/1.1 404 No\r\n", "/leads": b"HTTP/1.1 302 Found\r\nLocation: /%67one#x\r\n"}
+        answer = answers.get(path, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n")
+        body = b"" if path in answers else b"<p>page"
+        await stream.send_all(answer + b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async def main(urls: list[str]) -> tuple[CountingNetwork, list[Reason], list[list[str]]]:
+        async with trio.open_nursery() as nursery:
+            (listener,) = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+            port = listener.socket.getsockname()[1]
+            settings = CrawlSettings(origin_gap_s=0.0, test_hosts={"a.example": f"127.0.0.1:{port}"})
+            network, sink = CountingNetwork(), MemorySink()
+            crawl = Crawl(
+                [FetchTask(n, url) for n, url in enumerate(urls)],
+                settings=settings,
+                sink=sink,
+                snapshots=MemorySnapshots(),
+                origins=MemoryOrigins(suppressed=["http://a.example/gone"]),
+                clock=WallClock(),
+                gate=EgressGate(settings.allowed_ports, network=network, test_hosts=settings.test_hosts),
+            )
+            await crawl.run()
+            nursery.cancel_scope.cancel()
+        results = [sink.by_key[n] for n in range(len(urls))]
+        return network, [r.reason for r in results], [[hop.gate for hop in r.hops] for r in results]
+
+    network, reasons, hops = trio.run(main, ["http://a.example/gone", "http://A.example:80/x/../g%6Fne#top"])
+    assert (reasons, hops) == ([Reason.SUPPRESSED] * 2, [["scope"]] * 2)
+    assert (network.opened, asked) == ([], [])
+    network, reasons, hops = trio.run(
+        main, ["http://a.example/leads", "http://a.example/gone/below", "http://a.example/gone?"]
+    )
+    assert reasons == [Reason.SUPPRESSED, Reason.OK, Reason.OK]
+    assert hops[0] == ["response", "scope"]
+    assert sorted(asked) == ["/gone/below", "/gone?", "/leads", "/robots.txt"]
+    assert len(network.opened) == 4
 
 
 def test_invariant_02_request_starts_of_an_origin_keep_the_gap_whatever_the_worker_count() -> None:
