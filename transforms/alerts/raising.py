@@ -23,7 +23,7 @@ import pyarrow as pa
 from transforms.alerts.events import happened
 from transforms.alerts.payload import COMPARED_COLUMNS, with_payloads
 from transforms.alerts.rules import parse_rules, passing
-from transforms.matching.observations import sha256_of
+from transforms.matching.digests import sha256_of
 from transforms.schemas import EDGE_STATES, LINK_OBSERVATIONS
 from transforms.schemas.dataset import HASH, KEY, STR, TIME, U64, Dataset, column
 

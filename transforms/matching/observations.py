@@ -1,197 +1,289 @@
-"""Rows of `LINK_OBSERVATIONS`, `OCCURRENCES` and `DISCOVERED_EDGES` from what was matched. Here: assembly, keys,
-hashes. Not here: who matches whom (`edges`), what a check proves (`transforms.evidence`).
+"""Rows of `LINK_OBSERVATIONS`, `OCCURRENCES` and `DISCOVERED_EDGES` from what was matched. Here: which columns say what.
+Not here: who matches whom (`edges`), what a check proves (`transforms.evidence`), keys and hashes (`digests`).
 
-`evidence_hash` is SHA-256 over a text of the row, made so that no two different rows give the same one:
-- `observation_id`, then the columns from `observed_at` to `target_rule_ids` in schema order, joined by commas. What an
-  observation id stands for (edge, run, source, target) and bookkeeping (consumer, job) are not repeated.
-- Numbers in decimal, times in microseconds, bytes in hex, a text with its length in bytes and a colon before it, a list
-  in brackets with spaces between, null as `-`.
-- Last, all true-or-false columns as one number, two bits each from the lowest: 0 false, 1 true, 2 null.
-It depends on nothing but the row: not on the order of rows, the slice, or the machine.
+Few things are said of many edges, so each is laid down once and rows only point at it: what the check of a source gave
+(`source`), what is known of a target (`target`), which rules accept it (`rules`), and the `answer`: found with such a
+link, or absent for such a reason. What an expected edge brings itself is passed on without a copy.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from transforms.matching.arrays import arrow_of, rows_of, series_of
+from transforms.matching.digests import (
+    Digests,
+    as_column,
+    idempotency_keys,
+    observation_ids,
+    part_digests,
+    row_digests,
+)
 from transforms.matching.edges import Matched
+from transforms.matching.shared import Wanted, rule_lists
 from transforms.matching.tolerance import tolerated_names
 from transforms.reasons import Evidence, Health, Reason
-from transforms.schemas import DISCOVERED_EDGES, LINK_OBSERVATIONS, OCCURRENCES
+from transforms.schemas import DISCOVERED_EDGES, EXPECTED_EDGES, LINK_OBSERVATIONS, OCCURRENCES
 
-_FIRST, _LAST = (LINK_OBSERVATIONS.columns.index(name) for name in ("observed_at", "target_rule_ids"))
-EVIDENCE_COLUMNS = ("observation_id", *LINK_OBSERVATIONS.columns[_FIRST : _LAST + 1])
-"""What `evidence_hash` covers."""
+SOURCE = [
+    "observed_at", "source_http_status", "source_final_url", "source_is_redirected", "source_robots_indexable",
+    "source_canonical_url", "page_title", "html_lang", "response_time_ms", "content_hash", "object_key", "manifest_id",
+    "parser_version",
+]  # fmt: skip
+ANSWER = [
+    "evidence", "evidence_reason", "evidence_complete", "source_fetch_health", "link_url", "tolerated", "link_count",
+    "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "is_image_link", "is_redirected", "placement",
+]  # fmt: skip
+TARGET = [
+    "target_fetch_health", "target_http_status", "target_final_url", "target_is_redirected", "target_robots_indexable",
+]  # fmt: skip
+RULES = ["target_rule_ids"]
+PARTS = {"source": SOURCE, "answer": ANSWER, "target": TARGET, "rules": RULES}
+"""What `evidence_hash` covers. What an observation id stands for (edge, run, source, target) and bookkeeping (consumer,
+job) are no evidence."""
+
+_PASSED_ON = [name for name in LINK_OBSERVATIONS.columns if name in EXPECTED_EDGES.columns]
+
+Rows = npt.NDArray[np.int32] | npt.NDArray[np.uint32]
 
 
-def observe(
-    edges: pl.DataFrame,
-    links: pl.DataFrame,
-    matched: Matched,
-    sources: pl.DataFrame,
-    target_health: pl.DataFrame,
-    window_start: datetime,
-) -> pa.Table:
-    """One `LINK_OBSERVATIONS` row per edge, in the order of `edges`; `ingest_version` is 0 until it is loaded.
+@dataclass
+class Part:
+    """Distinct things that observations say, one row each, and the hash of each row."""
 
-    `sources` is `transforms.evidence.source_evidence`; `target_health` has the newest row of each target. A source
-    without a fetch outcome, like a target without a check, is `unknown`; such a row is observed at `window_start`.
-    """
-    facts = links.select(
-        "link",
-        "anchor_text",
-        "rel_nofollow",
-        "rel_ugc",
-        "rel_sponsored",
-        "follow",
-        "placement",
-        link_url="identity",
-        is_image_link="is_image",
-    )
-    standing = (
-        matched.pairs.group_by("edge")
-        .agg(
-            pl.col("link", "mask", "via_redirect").sort_by("rank").first(),
-            link_count=pl.len().clip(upper_bound=65535).cast(pl.UInt16),
+    name: str
+    table: pa.Table
+
+    @classmethod
+    def of(cls, name: str, frame: pl.DataFrame, more: tuple[str, ...] = ()) -> Part:
+        """`more`: columns that observations show beside those that are evidence."""
+        columns = [*PARTS[name], *more]
+        schema = pa.schema([LINK_OBSERVATIONS.schema.field(column) for column in columns])
+        return cls(name, frame.select(columns).to_arrow().cast(schema).combine_chunks())
+
+    @cached_property
+    def digests(self) -> Digests:
+        rows = pl.DataFrame({column: series_of(self.table[column]) for column in PARTS[self.name]})
+        return part_digests(self.name, rows, PARTS[self.name])
+
+
+class Known:
+    """What the rows of every slice point at. A source's row is that of `sources`, plus one; row 0 is a source without an
+    outcome. A target's row is that of `Wanted.target_ids`."""
+
+    def __init__(
+        self,
+        sources: pl.DataFrame,
+        target_health: pl.DataFrame,
+        wanted: Wanted,
+        window_start: datetime,
+        waiting: pl.Series,
+    ) -> None:
+        self.window_start = window_start
+        self.wanted = wanted
+        start = pl.lit(window_start).dt.cast_time_unit("us")
+        whole = pl.concat([sources.clear(n=1), sources]).with_columns(
+            pl.col("observed_at").fill_null(start),
+            pl.col("source_is_redirected").fill_null(value=False),
+            evidence=pl.when("is_missing").then(pl.lit(Evidence.MISSING.value)).otherwise(pl.lit(Evidence.NONE.value)),
+            evidence_reason=pl.col("absent_reason").fill_null(Reason.NOT_FETCHED.value),
+            evidence_complete=pl.col("is_missing").fill_null(value=False),
+            source_fetch_health=pl.col("health").fill_null(Health.UNKNOWN.value),
         )
-        .join(facts, on="link", how="left")
-        .drop("link")
-    )
-    health = target_health.select(
-        "target_url_id",
-        target_fetch_health="health",
-        target_http_status="http_status",
-        target_final_url="final_url",
-        target_is_redirected="is_redirected",
-        target_robots_indexable="robots_indexable",
-    )
-    rows = (
-        edges.join(sources, on="source_url_id", how="left", maintain_order="left")
-        .join(standing, on="edge", how="left", maintain_order="left")
-        .join(matched.target_rules, on="edge", how="left", maintain_order="left")
-        .join(health, on="target_url_id", how="left", maintain_order="left")
-    )
-    found = pl.col("mask").is_not_null() & pl.col("can_find").fill_null(value=False)
-    fetched = pl.col("fetch_reason").is_not_null()
-    rows = rows.with_columns(
-        evidence=pl.when(found)
-        .then(pl.lit(Evidence.FOUND.value))
-        .when(pl.col("is_missing").fill_null(value=False))
-        .then(pl.lit(Evidence.MISSING.value))
-        .otherwise(pl.lit(Evidence.NONE.value)),
-        evidence_reason=pl.when(found & pl.col("via_redirect"))
-        .then(pl.lit(Reason.LINK_FOUND_VIA_REDIRECT.value))
-        .when(found)
-        .then(pl.lit(Reason.LINK_FOUND.value))
-        .when(fetched)
-        .then("absent_reason")
-        .otherwise(pl.lit(Reason.NOT_FETCHED.value)),
-        evidence_complete=pl.when(found).then("is_complete").otherwise("is_missing").fill_null(value=False),
-        # A link that was found on an odd page (a shell with a noscript link, say) is the answer of a healthy fetch.
-        source_fetch_health=pl.when(found)
-        .then(pl.lit(Health.OK.value))
-        .otherwise(pl.col("health").fill_null(Health.UNKNOWN.value)),
-        window_start=pl.lit(window_start).dt.cast_time_unit("us"),
-        observed_at=pl.col("observed_at").fill_null(pl.lit(window_start).dt.cast_time_unit("us")),
-        source_is_redirected=pl.col("source_is_redirected").fill_null(value=False),
-        target_fetch_health=pl.col("target_fetch_health").fill_null(Health.UNKNOWN.value),
-        target_is_redirected=pl.col("target_is_redirected").fill_null(value=False),
-        tolerated=tolerated_names(pl.col("mask").fill_null(0)),
-        link_count=pl.col("link_count").fill_null(0),
-        is_redirected=pl.col("via_redirect").fill_null(value=False),
-        rel_nofollow=pl.col("rel_nofollow").fill_null(value=False),
-        rel_ugc=pl.col("rel_ugc").fill_null(value=False),
-        rel_sponsored=pl.col("rel_sponsored").fill_null(value=False),
-        is_image_link=pl.col("is_image_link").fill_null(value=False),
-        target_rule_ids=pl.col("target_rule_ids").fill_null([]),
-        idempotency_key=sha256_of(
-            rows.select(
-                pl.concat_str(
-                    pl.col("crawl_run_id").bin.encode("hex"), pl.lit(":"), "source_url_id", pl.lit(":"), "target_url_id"
-                )
-            ).to_series()
-        ),
-        ingest_version=pl.lit(0, pl.UInt64),
-    )
-    rows = rows.with_columns(
-        observation_id=pl.col("idempotency_key").bin.slice(0, 8).bin.reinterpret(dtype=pl.UInt64, endianness="big")
-    )
-    rows = rows.with_columns(evidence_hash=evidence_hash(rows))
-    return LINK_OBSERVATIONS.conform(rows.select(LINK_OBSERVATIONS.columns).to_arrow())
+        self.source = Part.of("source", whole, ("fetch_job_id",))
+        self.is_complete = whole["is_complete"].fill_null(value=False)
+        outcome = ["evidence", "evidence_reason", "evidence_complete", "source_fetch_health"]
+        unchecked = pl.DataFrame([[Evidence.NONE, Reason.REDIRECT_UNCHECKED, False, Health.OK]], outcome, orient="row")
+        self.absent = pl.concat([unchecked, whole.select(outcome).unique(maintain_order=True)])
+        """distinct outcomes of sources for an edge without a link; the first is that of an edge that waits for the check
+        of a redirector, on a page that would prove its absence"""
+        self.absent_of_source = (
+            whole.select(outcome)
+            .join(self.absent.with_row_index("row"), on=outcome, how="left", maintain_order="left")["row"]
+            .to_numpy()
+        )
+        self.waiting = waiting
+        """backlink_id of those edges"""
+        newest = target_health.sort("target_url_id", "checked_at").unique("target_url_id", keep="last")
+        self.target = Part.of(
+            "target",
+            pl.DataFrame({"target_url_id": wanted.target_ids})
+            .join(newest, on="target_url_id", how="left", maintain_order="left")
+            .select(
+                target_fetch_health=pl.col("health").fill_null(Health.UNKNOWN.value),
+                target_http_status="http_status",
+                target_final_url="final_url",
+                target_is_redirected=pl.col("is_redirected").fill_null(value=False),
+                target_robots_indexable="robots_indexable",
+            ),
+        )
+        self.rules = _rules(wanted.rule_lists)
 
 
-def occurrences(edges: pl.DataFrame, links: pl.DataFrame, matched: Matched, sources: pl.DataFrame) -> pa.Table:
-    """One `OCCURRENCES` row per link that stands for an edge, redirected ones included."""
-    facts = links.select(
-        "link", "occurrence_key", "position", "kind", "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored",
-        "follow", "is_image", "placement", "locator", link_url="identity",
+def observe(expected: pa.Table, source: Rows, pair: Rows, known: Known, matched: Matched, links: pa.Table) -> Observed:
+    """What is said of each edge of a slice: `expected` with the row of its source and of its (project, target)."""
+    standing = matched.pairs.filter(pl.col("rank") == 0).join(
+        matched.pairs.group_by("edge").len("link_count"), on="edge", how="left", maintain_order="left"
+    )
+    edges = standing["edge"].to_numpy()
+    answer = known.absent_of_source[source]
+    if known.waiting.len():
+        waits = series_of(expected["backlink_id"]).is_in(known.waiting.implode()).to_numpy()
+        proven = (known.absent["evidence_reason"] == Reason.LINK_ABSENT.value).to_numpy()
+        answer[waits & proven[answer]] = 0
+    answer[edges] = known.absent.height + np.arange(len(edges), dtype=answer.dtype)
+    rules = known.wanted.pairs["rules"].to_numpy()[pair]
+    rule_part = known.rules
+    if matched.any_rules.height:
+        own = rule_lists(matched.any_rules["rule_key"], known.wanted.by_rule)
+        rules[matched.any_rules["edge"].to_numpy()] = rule_part.table.num_rows + np.arange(len(own), dtype=rules.dtype)
+        rule_part = _rules(pa.concat_arrays([known.wanted.rule_lists, own]))
+    return Observed(
+        expected,
+        {
+            "source": (known.source, source),
+            "answer": (_answers(known, standing, source[edges], links), answer),
+            "target": (known.target, known.wanted.pairs["target"].to_numpy()[pair]),
+            "rules": (rule_part, rules),
+        },
+        known.window_start,
+    )
+
+
+@dataclass
+class Observed:
+    """One observation per expected edge, still in parts: each part with the row that each edge points at."""
+
+    expected: pa.Table
+    parts: dict[str, tuple[Part, Rows]]
+    window_start: datetime
+
+    def counts(self) -> dict[str, int]:
+        """found, missing, none, and `reason:<code>` for each reason."""
+        part, rows = self.parts["answer"]
+        each = np.bincount(rows, minlength=part.table.num_rows).tolist()
+        evidence: Counter[str] = Counter({kind.value: 0 for kind in Evidence})
+        reasons: Counter[str] = Counter()
+        for kind, reason, number in zip(
+            part.table["evidence"].to_pylist(), part.table["evidence_reason"].to_pylist(), each, strict=True
+        ):
+            evidence[kind] += number
+            reasons[f"reason:{reason}"] += number
+        return {**evidence, **{reason: number for reason, number in sorted(reasons.items()) if number}}
+
+    def columns(self) -> dict[str, pa.Array | pa.ChunkedArray]:
+        """Every column of `LINK_OBSERVATIONS` but keys and hash; `ingest_version` is 0 until it is loaded."""
+        rows = self.expected.num_rows
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {name: self.expected[name] for name in _PASSED_ON}
+        for part, at in self.parts.values():
+            columns |= zip(part.table.column_names, part.table.take(arrow_of(at)).columns, strict=True)
+        columns["window_start"] = pl.repeat(
+            self.window_start, rows, dtype=pl.Datetime("us", "UTC"), eager=True
+        ).to_arrow()
+        columns["ingest_version"] = pl.repeat(0, rows, dtype=pl.UInt64, eager=True).to_arrow()
+        return columns
+
+    def keys(self) -> dict[str, pa.Array]:
+        """`idempotency_key`, `observation_id`, `evidence_hash`."""
+        keys = idempotency_keys(*(self.expected[name] for name in ("crawl_run_id", "source_url_id", "target_url_id")))
+        hashes = row_digests(keys, *(part.digests[at] for part, at in self.parts.values()))
+        return {
+            "idempotency_key": as_column(keys),
+            "observation_id": arrow_of(observation_ids(keys)),
+            "evidence_hash": as_column(hashes),
+        }
+
+    def table(self) -> pa.Table:
+        """`LINK_OBSERVATIONS` rows, in the order of the edges."""
+        columns = self.columns() | self.keys()
+        return pa.Table.from_arrays(
+            [columns[name] for name in LINK_OBSERVATIONS.columns], schema=LINK_OBSERVATIONS.schema
+        )
+
+
+def _rules(lists: pa.ListArray) -> Part:
+    field = LINK_OBSERVATIONS.schema.field("target_rule_ids")
+    return Part("rules", pa.Table.from_arrays([lists.cast(field.type)], schema=pa.schema([field])))
+
+
+def _answers(known: Known, standing: pl.DataFrame, source: Rows, links: pa.Table) -> Part:
+    """The outcomes without a link, then what each standing link says; `source`: rows of the sources of those."""
+    link = rows_of(
+        links,
+        standing["link"],
+        ["identity", "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "is_image", "placement"],
+    )
+    found = standing.select("mask", "via_redirect", "link_count").with_columns(
+        link.rename({"identity": "link_url", "is_image": "is_image_link"}).get_columns(),
+        evidence_complete=known.is_complete.gather(source),
+    )
+    absent = known.absent.with_columns(
+        link_url=pl.lit(None, pl.String), tolerated=pl.lit([], pl.List(pl.String)), link_count=pl.lit(0, pl.UInt16),
+        anchor_text=pl.lit(None, pl.String), rel_nofollow=False, rel_ugc=False, rel_sponsored=False,
+        follow=pl.lit(None, pl.String), is_image_link=False, is_redirected=False, placement=pl.lit(None, pl.String),
     )  # fmt: skip
-    rows = (
-        matched.pairs.sort("edge", "position")
-        .select("edge", "link")
-        .join(edges.select("edge", "backlink_id", "source_url_id"), on="edge", how="left", maintain_order="left")
-        .join(facts, on="link", how="left", maintain_order="left")
-        .join(sources.select("source_url_id", "observed_at"), on="source_url_id", how="left", maintain_order="left")
+    found = found.with_columns(
+        evidence=pl.lit(Evidence.FOUND.value),
+        evidence_reason=pl.when("via_redirect")
+        .then(pl.lit(Reason.LINK_FOUND_VIA_REDIRECT.value))
+        .otherwise(pl.lit(Reason.LINK_FOUND.value)),
+        # A link that was found on an odd page (a shell with a noscript link, say) is the answer of a healthy fetch.
+        source_fetch_health=pl.lit(Health.OK.value),
+        tolerated=tolerated_names(pl.col("mask")),
+        link_count=pl.col("link_count").clip(upper_bound=65535).cast(pl.UInt16),
+        is_redirected=pl.col("via_redirect"),
+    )
+    return Part.of("answer", pl.concat([absent.select(ANSWER), found.select(ANSWER)]))
+
+
+def occurrences(expected: pa.Table, source: Rows, known: Known, matched: Matched, links: pa.Table) -> pa.Table:
+    """One `OCCURRENCES` row per link that stands for an edge, redirected ones included."""
+    pairs = matched.pairs.sort("edge", "position")
+    edges = pairs["edge"].to_numpy()
+    rows = rows_of(
+        links, pairs["link"], [name for name in OCCURRENCES.columns if name in links.column_names]
+    ).with_columns(
+        rows_of(links, pairs["link"], ["identity"])["identity"].alias("link_url"),
+        series_of(expected["backlink_id"].take(arrow_of(edges))).alias("backlink_id"),
+        series_of(known.source.table["observed_at"].take(arrow_of(source[edges]))).alias("observed_at"),
     )
     return OCCURRENCES.conform(rows.select(OCCURRENCES.columns).to_arrow())
 
 
-def discoveries(edges: pl.DataFrame, links: pl.DataFrame, matched: Matched, sources: pl.DataFrame) -> pa.Table:
+def discoveries(expected: pa.Table, source: Rows, known: Known, matched: Matched, links: pa.Table) -> pa.Table:
     """One `DISCOVERED_EDGES` row per new edge; run and page are those of the project's consumer of the source."""
-    consumer = edges.select(
-        "tenant_id", "project_id", "crawl_run_id", "crawl_page_id", "source_url_id", "source_url",
-        "source_url_hash", "source_registrable_domain",
-    ).unique(["project_id", "source_url_id"], keep="first", maintain_order=True)  # fmt: skip
-    facts = links.select(
-        "link", "position", "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "is_image",
-        "placement",
-        target_url="identity", target_url_hash="identity_hash", target_host="host",
-        target_registrable_domain=pl.coalesce("registrable_domain", "host"),
-    )  # fmt: skip
-    rows = (
-        matched.discovered.join(consumer, on=["project_id", "source_url_id"], how="left")
-        .join(facts, on="link", how="left")
-        .join(sources.select("source_url_id", "observed_at"), on="source_url_id", how="left")
-        .with_columns(pl.col("link_count").clip(upper_bound=65535).cast(pl.UInt16))
-        .sort("project_id", "source_url_id", "position")
+    fresh = matched.discovered
+    edges = fresh["edge"].to_numpy()
+    consumer = [
+        "tenant_id", "project_id", "crawl_run_id", "crawl_page_id", "source_url_id", "source_url", "source_url_hash",
+        "source_registrable_domain",
+    ]  # fmt: skip
+    facts = ["position", "anchor_text", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "is_image", "placement"]
+    target = rows_of(links, fresh["link"], ["identity", "identity_hash", "host", "registrable_domain"])
+    rows = pl.concat(
+        [
+            rows_of(expected, fresh["edge"], consumer),
+            rows_of(links, fresh["link"], facts),
+            target.select(
+                target_url="identity",
+                target_url_hash="identity_hash",
+                target_host="host",
+                target_registrable_domain=pl.coalesce("registrable_domain", "host"),
+            ),
+            fresh.select(pl.col("link_count").clip(upper_bound=65535).cast(pl.UInt16)),
+        ],
+        how="horizontal",
+    ).with_columns(
+        series_of(known.source.table["observed_at"].take(arrow_of(source[edges]))).alias("observed_at"),
+        series_of(rule_lists(fresh["rule_key"], known.wanted.by_rule)).alias("target_rule_ids"),
     )
+    rows = rows.sort("project_id", "source_url_id", "position")
     return DISCOVERED_EDGES.conform(rows.select(DISCOVERED_EDGES.columns).to_arrow())
-
-
-def evidence_hash(rows: pl.DataFrame) -> pl.Series:
-    """SHA-256 of each row's evidence (see the module's docstring); `rows` has the columns of `LINK_OBSERVATIONS`."""
-    fields = [LINK_OBSERVATIONS.schema.field(name) for name in EVIDENCE_COLUMNS]
-    flags = [field for field in fields if pa.types.is_boolean(field.type)]
-    texts = [_text(field) for field in fields if field not in flags]
-    bits = pl.sum_horizontal(
-        pl.col(field.name).cast(pl.UInt32).fill_null(2) * (1 << 2 * place) for place, field in enumerate(flags)
-    )
-    return sha256_of(rows.select(pl.concat_str(*texts, bits.cast(pl.String), separator=",")).to_series())
-
-
-def _text(field: pa.Field) -> pl.Expr:
-    value = pl.col(field.name)
-    kind = field.type
-    if pa.types.is_string(kind):
-        text = pl.concat_str(value.str.len_bytes().cast(pl.String), pl.lit(":"), value)
-    elif pa.types.is_fixed_size_binary(kind):
-        text = value.bin.encode("hex")
-    elif pa.types.is_timestamp(kind):
-        text = value.dt.epoch("us").cast(pl.String)
-    elif pa.types.is_list(kind):
-        hexed = pa.types.is_fixed_size_binary(kind.value_type)
-        items = value.list.eval(pl.element().bin.encode("hex")) if hexed else value
-        text = pl.lit("[") + items.list.join(" ") + pl.lit("]")
-    else:
-        text = value.cast(pl.String)
-    return text.fill_null("-") if field.nullable else text
-
-
-def sha256_of(texts: pl.Series) -> pl.Series:
-    """SHA-256 of each string, as 32-byte binaries. The one loop in Python: 1 to 2 µs a row, most of it hashing."""
-    sha = hashlib.sha256
-    return pl.Series([sha(data).digest() for data in texts.cast(pl.Binary).to_list()], dtype=pl.Binary)

@@ -23,29 +23,30 @@ _HAS_TRACKING = rf"(?i)(?:^|&)(?:{TRACKING_PARAMETERS})(?:=|&|$)"
 
 
 def url_parts(urls: pl.DataFrame) -> pl.DataFrame:
-    """`urls` (a column `url` of distinct identities) with the parts that comparisons use:
+    """`urls` (a column `url` of identities: http or https, and always a path) with the parts that comparisons use:
 
     `scheme`, `host` (without port), `is_www`, `rest` (without scheme and `www.`), `tracking` (what click-tracking there
     was, joined; empty when none), `has_slash`, `prefix_key` (`rest` without tracking), `exact_key` (and without one
     trailing slash of the path).
     """
-    url = pl.col("url")
-    frame = urls.with_columns(
-        scheme=url.str.extract(r"^([a-z][a-z0-9+.\-]*):", 1),
-        host=url.str.extract(r"^[^:/?#]+://([^/?#]*)", 1).str.replace(r":\d+$", "").str.strip_chars("[]"),
-        is_www=url.str.contains(r"^https?://www\.[^./?#:]+\.[^/?#:]"),
-    ).with_columns(
-        rest=pl.when("is_www")
-        .then(url.str.replace(r"^https?://www\.", ""))
-        .otherwise(url.str.replace(r"^https?://", ""))
+    cut = pl.col("url").str.splitn("://", 2)
+    frame = urls.with_columns(scheme=cut.struct.field("field_0"), _after=cut.struct.field("field_1"))
+    cut = pl.col("_after").str.splitn("?", 2)
+    frame = frame.with_columns(_path=cut.struct.field("field_0"), _query=cut.struct.field("field_1")).with_columns(
+        _authority=pl.col("_path").str.splitn("/", 2).struct.field("field_0")
     )
-    parts = pl.col("rest").str.splitn("?", 2)
-    frame = frame.with_columns(_path=parts.struct.field("field_0"), _query=parts.struct.field("field_1"))
+    is_www = pl.col("_authority").str.contains(r"^www\.[^.:]+\.[^:]")
+    frame = frame.with_columns(
+        host=_host(pl.col("_authority")),
+        is_www=is_www,
+        rest=pl.when(is_www).then(pl.col("_after").str.slice(4)).otherwise("_after"),
+        _path=pl.when(is_www).then(pl.col("_path").str.slice(4)).otherwise("_path"),
+    ).drop("_after", "_authority")
     tracked = frame.filter(pl.col("_query").str.contains(_HAS_TRACKING)).select("url", "_query")
     if tracked.height:
         pairs = pl.col("_query").str.split("&")
         is_tracking = pl.element().str.contains(_TRACKING_NAME)
-        tracked = tracked.select(
+        tracked = tracked.unique("url").select(
             "url",
             _kept=pairs.list.eval(pl.element().filter(~is_tracking)).list.join("&"),
             tracking=pairs.list.eval(pl.element().filter(is_tracking)).list.join("&"),
@@ -67,6 +68,24 @@ def url_parts(urls: pl.DataFrame) -> pl.DataFrame:
         prefix_key=pl.col("_path") + query,
         exact_key=pl.col("_path").str.strip_suffix("/") + query,
     ).drop("_path", "_query")
+
+
+def numbered_parts(urls: pl.Series) -> pl.DataFrame:
+    """`url_parts` of URLs with their number `url_id` (their row), `kid` (a hash of `exact_key`: equal keys have equal
+    ones, and few others do) and `host_id`, a number of the host."""
+    parts = url_parts(pl.DataFrame({"url": urls}).with_row_index("url_id")).with_columns(kid=pl.col("exact_key").hash())
+    hosts = parts.select("host").unique().with_row_index("host_id")
+    return parts.join(hosts, on="host", how="left", maintain_order="left", nulls_equal=True)
+
+
+def host_of(url: pl.Expr) -> pl.Expr:
+    """The host of an identity, without port and brackets."""
+    after = url.str.splitn("://", 2).struct.field("field_1")
+    return _host(after.str.splitn("/", 2).struct.field("field_0"))
+
+
+def _host(authority: pl.Expr) -> pl.Expr:
+    return authority.str.replace(r":\d+$", "").str.strip_chars("[]")
 
 
 def differences(left: str, right: str, *, exact: bool) -> pl.Expr:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.evidence import source_evidence
-from transforms.matching.edges import match_edges
-from transforms.matching.observations import discoveries, observe, occurrences
-from transforms.reasons import Evidence
+from transforms.matching.arrays import arrow_of, frame_of, numbers_of, series_of
+from transforms.matching.edges import Matched, match_edges
+from transforms.matching.observations import Known, Observed, Rows, discoveries, observe, occurrences
+from transforms.matching.shared import usable_links, wanted
 from transforms.schemas import DISCOVERED_EDGES, EXPECTED_EDGES, LINK_MANIFESTS, LINK_OBSERVATIONS, OCCURRENCES
 
 ROWS_PER_SLICE = 400_000
@@ -33,6 +35,9 @@ _LINK_COLUMNS = [
     "anchor_text", "is_image", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "placement", "locator",
     "occurrence_key",
 ]  # fmt: skip
+
+
+SourceIds = npt.NDArray[np.uint64]
 
 
 @dataclass
@@ -110,29 +115,122 @@ def match_slices(
     rows_per_slice: int = ROWS_PER_SLICE,
 ) -> Iterator[MatchResult]:
     """`match_window`, one result per slice of sources: for windows whose observations should not be held at once."""
-    expected = EXPECTED_EDGES.conform(expected)
-    links = _needed(links)
-    sources = source_evidence(fetches, pages, _prior_links(due))
-    health = (
-        _frame(target_health)
-        .sort("target_url_id", "checked_at")
-        .unique("target_url_id", keep="last", maintain_order=True)
+    batch = Batch(
+        window_start=window_start,
+        fetches=fetches,
+        pages=pages,
+        links=links,
+        expected=expected,
+        rules=rules,
+        target_health=target_health,
+        due=due,
+        link_redirects=link_redirects,
     )
-    redirects = None if link_redirects is None else _frame(link_redirects)
-    edges_of, links_of = _BySource(expected), _BySource(links)
-    for low, high in _ranges(expected, links, rows_per_slice):
-        edges = _frame(edges_of.between(low, high)).with_row_index("edge")
-        if not edges.height:
-            continue
-        here = _frame(links_of.between(low, high)).with_row_index("link")
-        # Links count only as part of the manifest that the standing outcome names.
-        usable = sources.filter("can_find").select("source_url_id", "manifest_id")
-        here = here.join(usable, on=["source_url_id", "manifest_id"], how="semi", maintain_order="left")
-        matched = match_edges(edges, here, rules, usable["source_url_id"], redirects, discover=discover)
-        observed = observe(edges, here, matched, sources, health, window_start)
-        seen = occurrences(edges, here, matched, sources)
-        fresh = discoveries(edges, here, matched, sources) if discover else DISCOVERED_EDGES.empty()
-        yield MatchResult(observed, seen, fresh, _counts(observed, seen, fresh, here.height))
+    for part in batch.slices(rows_per_slice):
+        yield batch.result(part, batch.match(part, discover=discover))
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Edges and links of a range of sources."""
+
+    expected: pa.Table
+    source: Rows
+    """per edge: row of its source, 0 for one without an outcome"""
+    pair: Rows
+    links: pl.DataFrame
+    """usable ones"""
+    links_read: int
+
+
+class Batch:
+    """The tables of `match_window`, with what all slices share worked out."""
+
+    def __init__(
+        self,
+        *,
+        window_start: datetime,
+        fetches: pa.Table,
+        pages: pa.Table,
+        links: pa.Table,
+        expected: pa.Table,
+        rules: pa.Table,
+        target_health: pa.Table,
+        due: pa.Table | None = None,
+        link_redirects: pa.Table | None = None,
+    ) -> None:
+        self.links = _needed(links)
+        self._expected = _BySource(EXPECTED_EDGES.conform(expected))
+        self._link_sources = _BySource(self.links.select(["source_url_id"]))
+        sources = source_evidence(fetches, pages, _prior_links(due))
+        self._can_find = np.concatenate([[False], sources["can_find"].to_numpy()])
+        self._source = (
+            pl.DataFrame({"source_url_id": self._expected.ids})
+            .join(
+                sources.select("source_url_id").with_row_index("row", offset=1),
+                on="source_url_id",
+                how="left",
+                maintain_order="left",
+            )["row"]
+            .fill_null(0)
+            .to_numpy()
+        )
+        self.wanted = wanted(self._expected.table, rules)
+        usable = usable_links(
+            self.links,
+            sources.filter("can_find").select("source_url_id", "manifest_id"),
+            None if link_redirects is None else frame_of(link_redirects),
+            self.wanted,
+        )
+        self._usable = usable.sort("source_url_id", maintain_order=True)
+        self.known = Known(sources, frame_of(target_health), self.wanted, window_start, pl.Series(dtype=pl.UInt64))
+
+    def slices(self, rows: int = ROWS_PER_SLICE) -> Iterator[Slice]:
+        """Slices of about so many edges plus usable links; a source is never cut."""
+        usable = self._usable["source_url_id"].to_numpy()
+        for low, high in _ranges(self._expected.ids, usable, rows):
+            edges = self._expected.rows(low, high)
+            expected = self._expected.take(edges)
+            if expected.num_rows:
+                start, end = _between(usable, low, high)
+                yield Slice(
+                    expected,
+                    self._source[edges],
+                    self.wanted.pair_of_edge[edges],
+                    self._usable.slice(start, end - start),
+                    self._link_sources.count(low, high),
+                )
+
+    def match(self, part: Slice, *, discover: bool = True) -> Matched:
+        """Which link stands for which edge, and what is new."""
+        edges = np.flatnonzero(self._can_find[part.source]) if part.links.height else np.empty(0, np.int64)
+        frame = pl.DataFrame(
+            {
+                "edge": edges.astype(np.uint32),
+                "source_url_id": series_of(part.expected["source_url_id"]).gather(edges),
+                "pair": part.pair[edges],
+                "any_target": series_of(part.expected["any_target"]).gather(edges),
+            }
+        )
+        return match_edges(frame, part.links, self.wanted, part.expected, self.links, discover=discover)
+
+    def observe(self, part: Slice, matched: Matched) -> Observed:
+        """What that says of each edge."""
+        return observe(part.expected, part.source, part.pair, self.known, matched, self.links)
+
+    def result(self, part: Slice, matched: Matched) -> MatchResult:
+        """The rows of a slice."""
+        observed = self.observe(part, matched)
+        seen = occurrences(part.expected, part.source, self.known, matched, self.links)
+        fresh = discoveries(part.expected, part.source, self.known, matched, self.links)
+        counts = {
+            "edges": part.expected.num_rows,
+            "links": part.links_read,
+            **observed.counts(),
+            "occurrences": seen.num_rows,
+            "discovered": fresh.num_rows,
+        }
+        return MatchResult(observed.table(), seen, fresh, counts)
 
 
 def observe_discovered(
@@ -181,56 +279,51 @@ def _needed(links: pa.Table) -> pa.Table:
     return links.select(_LINK_COLUMNS)
 
 
-def _ranges(expected: pa.Table, links: pa.Table, rows_per_slice: int) -> list[tuple[int | None, int | None]]:
+def _ranges(edges: SourceIds, links: SourceIds, rows_per_slice: int) -> list[tuple[int | None, int | None]]:
     """Half-open ranges of `source_url_id` that hold about `rows_per_slice` rows each; a source is never cut."""
-    ids = np.concatenate([expected["source_url_id"].to_numpy(), links["source_url_id"].to_numpy()])
-    slices = math.ceil(len(ids) / rows_per_slice)
+    rows = len(edges) + len(links)
+    slices = math.ceil(rows / rows_per_slice)
     if slices <= 1:
         return [(None, None)]
-    cuts = [len(ids) * number // slices for number in range(1, slices)]
-    borders = sorted({int(border) for border in np.partition(ids, cuts)[cuts]})
+    cuts = [rows * number // slices for number in range(1, slices)]
+    borders = sorted({int(border) for border in np.partition(np.concatenate([edges, links]), cuts)[cuts]})
     return list(zip([None, *borders], [*borders, None], strict=True))
+
+
+def _between(ids: SourceIds, low: int | None, high: int | None) -> tuple[int, int]:
+    """Where a range begins and ends in sorted ids."""
+    return (
+        0 if low is None else int(np.searchsorted(ids, np.uint64(low))),
+        len(ids) if high is None else int(np.searchsorted(ids, np.uint64(high))),
+    )
 
 
 class _BySource:
     """Rows of a table by range of `source_url_id`: a slice where the table is sorted (as files are), else a filter."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table
-        self._ids = table["source_url_id"].to_numpy()
-        self._is_sorted = bool(np.all(self._ids[1:] >= self._ids[:-1]))
+        self.table = table
+        self.ids: SourceIds = numbers_of(table["source_url_id"])
+        self._is_sorted = bool(np.all(self.ids[1:] >= self.ids[:-1]))
 
-    def between(self, low: int | None, high: int | None) -> pa.Table:
+    def rows(self, low: int | None, high: int | None) -> slice | npt.NDArray[np.int64]:
         if self._is_sorted:
-            start = 0 if low is None else int(np.searchsorted(self._ids, np.uint64(low)))
-            end = len(self._ids) if high is None else int(np.searchsorted(self._ids, np.uint64(high)))
-            return self._table.slice(start, end - start)
-        mask = np.ones(len(self._ids), dtype=bool)
+            return slice(*_between(self.ids, low, high))
+        inside = np.ones(len(self.ids), dtype=bool)
         if low is not None:
-            mask &= self._ids >= np.uint64(low)
+            inside &= self.ids >= np.uint64(low)
         if high is not None:
-            mask &= self._ids < np.uint64(high)
-        return self._table.filter(pa.array(mask))
+            inside &= self.ids < np.uint64(high)
+        return np.flatnonzero(inside)
+
+    def take(self, rows: slice | npt.NDArray[np.int64]) -> pa.Table:
+        if isinstance(rows, slice):
+            return self.table.slice(rows.start, rows.stop - rows.start)
+        return self.table.take(arrow_of(rows))
+
+    def count(self, low: int | None, high: int | None) -> int:
+        return len(self.ids[self.rows(low, high)])
 
 
 def _prior_links(due: pa.Table | None) -> pl.DataFrame | None:
-    return None if due is None else _frame(due.select(["source_url_id", "prior_link_count"]))
-
-
-def _counts(observed: pa.Table, seen: pa.Table, fresh: pa.Table, links: int) -> dict[str, int]:
-    evidence = Counter(observed["evidence"].to_pylist())
-    reasons = Counter(observed["evidence_reason"].to_pylist())
-    return {
-        "edges": observed.num_rows,
-        "links": links,
-        **{kind.value: evidence.get(kind.value, 0) for kind in Evidence},
-        "occurrences": seen.num_rows,
-        "discovered": fresh.num_rows,
-        **{f"reason:{reason}": number for reason, number in sorted(reasons.items())},
-    }
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return None if due is None else frame_of(due.select(["source_url_id", "prior_link_count"]))

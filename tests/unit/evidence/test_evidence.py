@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
-import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures.matching import FETCHED, START, WindowBuilder
 from transforms.evidence import HEALTH_OF
-from transforms.matching.observations import evidence_hash
+from transforms.matching.observations import PARTS
 from transforms.reasons import Health, Reason
 from transforms.schemas import LINK_OBSERVATIONS
 
@@ -167,7 +167,7 @@ def test_canonical_from_the_header_comes_first() -> None:
 
 
 def test_the_hash_can_be_worked_out_by_hand() -> None:
-    """The text of the module's docstring, built here without polars."""
+    """The tree of `transforms.matching.digests`, built here without polars."""
     row = check(link=True, fetch=None, page={"title": None})
 
     def text(name: str) -> str:
@@ -184,57 +184,90 @@ def test_the_hash_can_be_worked_out_by_hand() -> None:
             return str(int(value.timestamp() * 1_000_000))
         return str(value)
 
-    columns = LINK_OBSERVATIONS.columns
-    names = ["observation_id", *columns[columns.index("observed_at") : columns.index("target_rule_ids") + 1]]
-    flags = [name for name in names if str(LINK_OBSERVATIONS.schema.field(name).type) == "bool"]
-    assert flags == [
-        "evidence_complete", "source_is_redirected", "source_robots_indexable", "target_is_redirected",
-        "target_robots_indexable", "rel_nofollow", "rel_ugc", "rel_sponsored", "is_image_link", "is_redirected",
-    ]  # fmt: skip
-    digits = {False: 0, True: 1, None: 2}
-    bits = sum(digits[row[name]] * 4**place for place, name in enumerate(flags))
-    assert bits == 1 + 4**2 + 2 * 4**4, "complete, source indexable, nothing known of the target's robots"
-    texts = [text(name) for name in names if name not in flags]
-    assert row["evidence_hash"] == hashlib.sha256(",".join([*texts, str(bits)]).encode()).digest()
+    def digest(part: str) -> bytes:
+        flags = [name for name in PARTS[part] if str(LINK_OBSERVATIONS.schema.field(name).type) == "bool"]
+        texts = [part, *(text(name) for name in PARTS[part] if name not in flags)]
+        if flags:
+            digits = {False: 0, True: 1, None: 2}
+            texts.append(str(sum(digits[row[name]] * 4**place for place, name in enumerate(flags))))
+        return hashlib.sha256(",".join(texts).encode()).digest()
+
+    assert digest("rules") == hashlib.sha256(b"rules,[]").digest()
+    assert digest("target") == hashlib.sha256(b"target,7:unknown,-,-,8").digest(), "not redirected, robots not known"
+    tree = row["observation_id"].to_bytes(8, "big") + b"".join(map(digest, ["source", "answer", "target", "rules"]))
+    assert row["evidence_hash"] == hashlib.sha256(tree).digest()
 
 
-def test_the_hash_changes_with_each_evidence_column_and_not_with_the_version() -> None:
+def test_every_column_of_an_observation_is_evidence_or_identity_or_bookkeeping() -> None:
+    evidence = {name for columns in PARTS.values() for name in columns}
+    assert sum(map(len, PARTS.values())) == len(evidence), "no column counts twice"
+    identity = {
+        "observation_id", "idempotency_key", "tenant_id", "project_id", "backlink_id", "window_start", "source_url_id",
+        "source_url", "source_url_hash", "source_registrable_domain", "target_url_id", "target_url", "target_url_hash",
+    }  # fmt: skip
+    bookkeeping = {"crawl_run_id", "crawl_page_id", "fetch_job_id", "evidence_hash", "ingest_version"}
+    assert set(LINK_OBSERVATIONS.columns) == evidence | identity | bookkeeping
+    assert not evidence & (identity | bookkeeping)
+
+
+def corrected(**changes: Any) -> bytes:
+    """The hash of one edge's evidence after something about its page, link, target or rules was corrected."""
     window = WindowBuilder()
     window.edge(PAGE, TARGET)
-    window.page(PAGE).link(PAGE, TARGET)
-    base = pl.from_arrow(window.match().observations)
-    assert isinstance(base, pl.DataFrame)
-    before = evidence_hash(base)[0]
-    assert evidence_hash(base.with_columns(ingest_version=pl.lit(7, pl.UInt64)))[0] == before
-    changed = {
-        "anchor_text": pl.lit("other"), "anchor_text_null": pl.lit(None, pl.String), "link_count": pl.lit(2, pl.UInt16),
-        "rel_nofollow": pl.lit(value=True), "target_http_status": pl.lit(404, pl.UInt16),
-        "follow": pl.lit("nofollow_meta"),
-        "tolerated": pl.lit(["scheme"]), "content_hash": pl.lit(b"\2" * 32), "evidence_reason": pl.lit("script_shell"),
-    }  # fmt: skip
-    hashes = {
-        evidence_hash(base.with_columns(value.alias(name.removesuffix("_null"))))[0] for name, value in changed.items()
-    }
-    assert before not in hashes
-    assert len(hashes) == len(changed)
+    window.page(PAGE, **changes.get("page", {}))
+    window.link(PAGE, changes.get("href", TARGET), **changes.get("link", {}))
+    for _ in range(changes.get("more", 0)):
+        window.link(PAGE, TARGET)
+    if "health" in changes:
+        window.target_check(TARGET, **changes["health"])
+    if "rule" in changes:
+        window.rule("domain", "shop.example")
+    (row,) = window.match().observations.to_pylist()
+    return row["evidence_hash"]
+
+
+def test_the_hash_changes_with_each_thing_that_is_evidence() -> None:
+    changes: list[dict[str, Any]] = [
+        {}, {"link": {"anchor_text": "other"}}, {"link": {"anchor_text": ""}}, {"more": 1},
+        {"link": {"rel_nofollow": True}}, {"link": {"rel_ugc": True}}, {"link": {"rel_sponsored": True}},
+        {"link": {"follow": "nofollow_meta"}}, {"link": {"placement": "footer"}}, {"link": {"is_image": True}},
+        {"href": TARGET.replace("https", "http")}, {"href": "https://elsewhere.example/"},
+        {"page": {"title": "Another"}}, {"page": {"title": None}}, {"page": {"language": "de"}},
+        {"page": {"canonical_html": ["https://c.example/"]}}, {"page": {"robots_indexable": False}},
+        {"page": {"parser_version": "p2"}}, {"page": {"is_truncated": True}},
+        {"health": {}}, {"health": {"http_status": 404}}, {"health": {"health": "error"}},
+        {"health": {"robots_indexable": None}}, {"health": {"is_redirected": True}}, {"health": {"final_url": None}},
+        {"rule": True},
+    ]  # fmt: skip
+    hashes = [corrected(**change) for change in changes]
+    assert len(set(hashes)) == len(changes), "each is different from each other"
+    assert hashes == [corrected(**change) for change in changes], "and the same when nothing was corrected"
+
+
+def test_the_hash_does_not_change_with_bookkeeping() -> None:
+    def of(**edge: Any) -> bytes:
+        window = WindowBuilder()
+        window.edge(PAGE, TARGET, **edge)
+        window.page(PAGE).link(PAGE, TARGET)
+        return window.match().observations["evidence_hash"][0].as_py()
+
+    assert of() == of(crawl_page_id=7) == of(was_live=False)
+    assert of() != of(crawl_run_id=b"r" * 16), "another run's observation of the same"
 
 
 @given(order=st.permutations(range(6)), anchors=st.lists(st.text(max_size=8), min_size=6, max_size=6))
+@settings(max_examples=20, deadline=None)
 def test_the_hash_does_not_depend_on_the_order_of_rows(order: list[int], anchors: list[str]) -> None:
-    rows = HASHED.with_columns(anchor_text=pl.Series(anchors, dtype=pl.String))
-    straight, shuffled = evidence_hash(rows), evidence_hash(rows[order])
-    assert [shuffled[order.index(n)] for n in range(6)] == straight.to_list()
-    assert len(set(straight)) == 6, "the edges differ in their ids"
+    def hashes(numbers: Sequence[int]) -> dict[int, bytes]:
+        window = WindowBuilder(sources={PAGE: 1}, targets={f"{TARGET}/{n}": 1001 + n for n in range(6)})
+        window.page(PAGE)
+        for n in numbers:
+            window.edge(PAGE, f"{TARGET}/{n}", backlink_id=n)
+        for n in range(6):
+            window.link(PAGE, f"{TARGET}/{n}", anchors[n])
+        rows = window.match().observations
+        return dict(zip(rows["backlink_id"].to_pylist(), rows["evidence_hash"].to_pylist(), strict=True))
 
-
-def _six() -> pl.DataFrame:
-    window = WindowBuilder()
-    window.page(PAGE)
-    for number in range(6):
-        window.edge(PAGE, f"{TARGET}/{number}")
-    frame = pl.from_arrow(window.match().observations)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
-
-
-HASHED = _six()
+    straight = hashes(range(6))
+    assert hashes(order) == straight
+    assert len(set(straight.values())) == 6, "the edges differ in their ids"

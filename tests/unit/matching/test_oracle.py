@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlsplit
 
 from hypothesis import given, settings
@@ -10,7 +9,9 @@ from hypothesis import strategies as st
 
 from tests.fixtures.matching import WindowBuilder, by_edge
 
-SOURCES = ["https://s1.example/", "https://s2.example/p"]
+SOURCES = ["https://s1.example/", "https://s2.example/p/"]
+UNSEEN = "https://s3.example/"
+"""A source that was not fetched."""
 PROJECTS = ["p1", "p2"]
 
 urls = st.builds(
@@ -23,7 +24,7 @@ urls = st.builds(
 )
 rules = st.tuples(
     st.sampled_from(PROJECTS),
-    st.sampled_from(["domain", "url_prefix", "exact_url"]),
+    st.sampled_from(["domain", "subdomain", "url_prefix", "exact_url"]),
     urls,
     st.booleans(),  # strict
     st.booleans(),  # include_subdomains
@@ -47,11 +48,18 @@ def same_page(link: str, target: str, *, strict: bool) -> bool:
     return one[2] == other[2] and one[3].removesuffix("/") == other[3].removesuffix("/") and one[4] == other[4]
 
 
+def differences(link: str, target: str) -> set[str]:
+    """What has to be tolerated for two URLs of the same page."""
+    one, other = parts(link), parts(target)
+    names = {"scheme": 0, "www": 1, "trailing_slash": 3, "tracking": 5}
+    return {name for name, at in names.items() if one[at] != other[at]}
+
+
 def accepts(rule: tuple[str, str, str, bool, bool], link: str, *, strict: bool | None = None) -> bool:
     _, scope, where, is_strict, below = rule
     strict = is_strict if strict is None else strict
     host, rule_host = urlsplit(link).hostname or "", urlsplit(where).hostname or ""
-    if scope == "domain":
+    if scope in ("domain", "subdomain"):
         alike = host == rule_host or (not strict and host.removeprefix("www.") == rule_host.removeprefix("www."))
         return alike or (below and host.endswith("." + rule_host))
     if scope == "exact_url":
@@ -66,11 +74,35 @@ def accepts(rule: tuple[str, str, str, bool, bool], link: str, *, strict: bool |
     return text(link).startswith(text(where)) and parts(link)[2] == parts(where)[2]
 
 
+links_of_pages = st.tuples(
+    st.sampled_from(SOURCES),
+    urls,
+    st.booleans(),  # followed
+    st.sampled_from(["direct", "direct", "direct", "redirected", "unproven", "frame"]),
+)
+Link = tuple[str, str, bool, str]
+
+
+def write(window: WindowBuilder, links: list[Link]) -> list[str]:
+    """The links on their pages; a redirected one goes through a redirector of its own. Returns what each is written as."""
+    written = []
+    for place, (source, url, followed, way) in enumerate(links):
+        href = url if way in ("direct", "frame") else f"{source}out?{place}"
+        values = {"kind": "frame"} if way == "frame" else {"kind": "area"} if place % 2 else {}
+        (window.link if followed else window.nofollow)(source, href, **values)
+        if way == "redirected" and source in window.sources:
+            window.redirects.append(
+                {"source_url_id": window.sources[source], "link_identity": href, "final_identity": url}
+            )
+        written.append(href)
+    return written
+
+
 @settings(max_examples=60, deadline=None)
 @given(
-    links=st.lists(st.tuples(st.sampled_from(SOURCES), urls, st.booleans()), max_size=7),
+    links=st.lists(links_of_pages, max_size=8),
     edges=st.lists(
-        st.tuples(st.sampled_from(PROJECTS), st.sampled_from(SOURCES), urls, st.booleans()),
+        st.tuples(st.sampled_from(PROJECTS), st.sampled_from([*SOURCES, UNSEEN]), urls, st.booleans()),
         min_size=1,
         max_size=5,
         unique_by=lambda edge: edge[:3],
@@ -79,7 +111,7 @@ def accepts(rule: tuple[str, str, str, bool, bool], link: str, *, strict: bool |
     rows_per_slice=st.sampled_from([3, 1000]),
 )
 def test_every_edge_and_every_new_link_as_a_plain_loop_finds_them(
-    links: list[tuple[str, str, bool]],
+    links: list[Link],
     edges: list[tuple[str, str, str, bool]],
     wanted: list[tuple[str, str, str, bool, bool]],
     rows_per_slice: int,
@@ -87,39 +119,56 @@ def test_every_edge_and_every_new_link_as_a_plain_loop_finds_them(
     window = WindowBuilder()
     for source in SOURCES:
         window.page(source)
-    for source, url, followed in links:
-        (window.link if followed else window.nofollow)(source, url)
+    written = write(window, links)
     for project, scope, where, strict, below in wanted:
-        written = urlsplit(where).hostname if scope == "domain" else where
-        window.rule(scope, written or "", project=project, is_strict=strict, include_subdomains=below)
+        host = urlsplit(where).hostname if scope in ("domain", "subdomain") else where
+        window.rule(scope, host or "", project=project, is_strict=strict, include_subdomains=below)
     numbers = [window.edge(s, t, project=p, any_target=anything) for p, s, t, anything in edges]
     result = window.match(rows_per_slice=rows_per_slice)
     rows = by_edge(result)
 
+    occurrences: list[tuple[int, int]] = []
     taken: set[tuple[str, int]] = set()
     for number, (project, source, target, anything) in zip(numbers, edges, strict=True):
         mine = [rule for rule in wanted if rule[0] == project]
         strict = any(rule[3] and accepts(rule, target, strict=False) for rule in mine)
-        hits: list[tuple[int, Any]] = [
-            (place, link)
-            for place, link in enumerate(links)
-            if link[0] == source
-            and (
-                any(accepts(rule, link[1]) for rule in mine) if anything else same_page(link[1], target, strict=strict)
-            )
+        hits = [
+            place
+            for place, (at, url, _, way) in enumerate(links)
+            if at == source
+            and way in ("direct", "redirected")
+            and (any(accepts(rule, url) for rule in mine) if anything else same_page(url, target, strict=strict))
         ]
-        taken |= {(project, place) for place, _ in hits}
+        taken |= {(project, place) for place in hits}
+        occurrences += [(number, place) for place in hits]
         row = rows[number]
+        if source == UNSEEN:
+            assert (row["evidence"], row["evidence_reason"], row["link_count"]) == ("none", "not_fetched", 0)
+            continue
         assert (row["evidence"], row["link_count"]) == ("found" if hits else "missing", len(hits))
-        if hits:
-            standing = next((link for _, link in hits if link[2]), hits[0][1])
-            assert row["link_url"] == standing[1]
-            assert row["follow"] == ("follow" if standing[2] else "nofollow_link")
+        assert row["evidence_complete"]
+        if not hits:
+            assert (row["link_url"], row["follow"], row["tolerated"]) == (None, None, [])
+            continue
+        stands = min(hits, key=lambda place: (links[place][3] == "redirected", not links[place][2], place))
+        _, url, followed, way = links[stands]
+        assert row["link_url"] == written[stands]
+        assert row["follow"] == ("follow" if followed else "nofollow_link")
+        assert row["evidence_reason"] == ("link_found_via_redirect" if way == "redirected" else "link_found")
+        assert row["is_redirected"] == ("redirect" in row["tolerated"]) == (way == "redirected")
+        if not anything:
+            assert set(row["tolerated"]) - {"redirect"} == differences(url, target)
+    position = {place: sum(at == links[place][0] for at, *_ in links[:place]) for place in range(len(links))}
+    assert sorted((o["backlink_id"], o["position"], o["link_url"]) for o in result.occurrences.to_pylist()) == sorted(
+        (number, position[place], written[place]) for number, place in occurrences
+    )
+
     offered = {
         (project, source, url)
         for project, source in {(edge[0], edge[1]) for edge in edges}
-        for place, (at, url, _) in enumerate(links)
+        for place, (at, url, _, way) in enumerate(links)
         if at == source
+        and way == "direct"
         and (project, place) not in taken
         and any(accepts(rule, url) for rule in wanted if rule[0] == project)
     }
