@@ -3,7 +3,9 @@ its forms (terminal, CSV, JSON, Parquet). Not here: when it is made (`backlinks 
 
 from __future__ import annotations
 
+import io
 import sys
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assets.platform import Platform
+from orchestration.cli.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
 from transforms.errors import PermanentError
 from transforms.reasons import Reason
 from warehouse import clickhouse
@@ -23,7 +26,7 @@ COLUMNS = (
     "source_url", "target_url", "state", "evidence", "reason", "follow", "rel", "anchor_text", "is_image_link", "placement",
     "link_count", "source_status", "source_redirects_to", "source_indexable", "source_canonical", "target_health",
     "target_status", "target_redirects_to", "target_indexable", "first_seen_at", "last_seen_live_at", "last_checked_at",
-    "lost_at", "misses", "next_check_at",
+    "lost_at", "misses", "second_look_at", "next_check_at",
 )  # fmt: skip
 
 _WORST_FIRST = ["lost", "unknown", "live"]
@@ -38,6 +41,25 @@ class Output(StrEnum):
 
 class CannotWrite(PermanentError):
     """The report's file cannot be written."""
+
+
+def form_of(output: Output | None, to: Path | None) -> Output:
+    """In which form a report goes where: as asked, else by the file's suffix, else a table. Raises `CannotWrite` for what
+    cannot work, before anything is done for it."""
+    if to is None:
+        if output is Output.PARQUET:
+            raise CannotWrite("--output parquet needs --to FILE")
+        return output or Output.TABLE
+    if not to.parent.is_dir():
+        raise CannotWrite(f"the report cannot be written to {to}: there is no folder {to.parent}")
+    if output is None:
+        suffixes = {f".{form.value}": form for form in Output if form is not Output.TABLE} | {".txt": Output.TABLE}
+        if to.suffix.lower() not in suffixes:
+            raise CannotWrite(
+                f"--to {to}: add --output csv, json, parquet or table, or name the file .csv, .json, .parquet or .txt"
+            )
+        return suffixes[to.suffix.lower()]
+    return output
 
 
 def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
@@ -71,6 +93,7 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
             source_redirects_to=pl.when("source_is_redirected").then("source_final_url"),
             target_redirects_to=pl.when("target_is_redirected").then("target_final_url"),
             source_canonical="source_canonical_url",
+            second_look_at="confirm_not_before",
         )
         .sort(
             pl.col("state").replace_strict(_WORST_FIRST, range(3), default=3),
@@ -83,34 +106,55 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
     )
 
 
-def write(report: pl.DataFrame, output: Output, to: Path | None, *, console: Console, limit: int) -> None:
-    """Show or write the report. CSV and JSON go to stdout without `to`; Parquet needs a file."""
-    if output is Output.TABLE and to is None:
+def write(report: pl.DataFrame, form: Output, to: Path | None, *, console: Console, limit: int) -> None:
+    """Show the report, or write it to a file and say so. CSV and JSON go to stdout without `to`."""
+    if to is None and form is Output.TABLE:
         console.print(summary(report))
         console.print(table(report.head(limit)))
         if report.height > limit:
-            console.print(f"{report.height - limit:,} more: --limit, or --output csv|json|parquet --to FILE")
-        return
-    try:
-        if output is Output.PARQUET:
-            if to is None:
-                raise CannotWrite("--output parquet needs --to FILE")
-            report.write_parquet(to)
-        elif output is Output.JSON:
-            text = report.write_json()
-            print(text) if to is None else to.write_text(text, "utf-8")
-        else:
-            text = _safe_cells(report).write_csv()
-            sys.stdout.write(text) if to is None else to.write_text(text, "utf-8")
-    except OSError as error:
-        raise CannotWrite(f"the report cannot be written to {to}: {error.strerror or error}") from error
-    if to is not None:
-        console.print(f"{report.height:,} rows: {to}")
+            console.print(f"{report.height - limit:,} more: --limit, or --to FILE.csv (.json, .parquet)")
+    elif to is None:
+        sys.stdout.write(_text(report, form))
+    else:
+        try:
+            if form is Output.PARQUET:
+                report.write_parquet(to)
+            else:
+                to.write_text(_text(report, form), "utf-8")
+        except OSError as error:
+            raise CannotWrite(f"the report cannot be written to {to}: {error.strerror or error}") from error
+        console.print(summary(report))
+        console.print(f"{_links(report.height)} written as {form.value}: {to}", soft_wrap=True)
+    if waits := waiting(report):
+        console.print(waits, soft_wrap=True)
+
+
+def _text(report: pl.DataFrame, form: Output) -> str:
+    if form is Output.JSON:
+        return report.write_json() + "\n"
+    if form is Output.CSV:
+        return _safe_cells(report).write_csv()
+    out = io.StringIO()
+    PlainConsole(file=out, width=WIDTH_WITHOUT_TERMINAL).print(table(report))
+    return out.getvalue()
+
+
+def waiting(report: pl.DataFrame) -> str | None:
+    """A sentence about the links that were missed once; None when there are none."""
+    times = report["second_look_at"].drop_nulls()
+    if not times.len():
+        return None
+    first = times.min()
+    assert isinstance(first, datetime)
+    return (
+        f"{_links(times.len())} missed once. A loss needs a second look, due from {first:%Y-%m-%d %H:%M} UTC on: `backlinks run` then, "
+        "or let the schedule do it."
+    )
 
 
 def summary(report: pl.DataFrame) -> Table:
     """How many edges are in which state, and why."""
-    table = Table("state", "last evidence", "reason", title=f"{report.height:,} links", title_justify="left")
+    table = Table("state", "last evidence", "reason", title=_links(report.height), title_justify="left")
     table.add_column("links", justify="right")
     counts = report.group_by("state", "evidence", "reason").len().sort("len", descending=True)
     for state, evidence, reason, number in counts.iter_rows():
@@ -123,7 +167,7 @@ _COLOURS = {"lost": "red", "live": None, "unknown": "yellow"}
 
 def table(report: pl.DataFrame) -> Table:
     """The rows for a terminal of 120 columns, no cell cut; what does not fit (first seen, canonicals, …) is in the other
-    outputs. A link is two lines: its source, its target; a redirect is a third."""
+    outputs. A link is two lines: its source, its target; each redirect is one more."""
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left", show_lines=False)
     for heading in ("link", "state", "follow", "anchor", "source", "target", "last seen"):
         is_long = heading in ("link", "anchor")
@@ -134,6 +178,8 @@ def table(report: pl.DataFrame) -> Table:
             link.append(f"source redirects to {_short(row['source_redirects_to'])}")
         if row["target_redirects_to"]:
             link.append(f"target redirects to {_short(row['target_redirects_to'])}")
+        if row["second_look_at"]:
+            link.append(f"missed once, second look due {row['second_look_at']:%H:%M} UTC")
         indexable = {True: "", False: "noindex", None: ""}[row["source_indexable"]]
         shown.add_row(
             "\n".join(link), f"{row['state']}\n{row['reason']}", (row["follow"] or "").replace("nofollow_", "no: "),
@@ -144,11 +190,16 @@ def table(report: pl.DataFrame) -> Table:
 
 
 def _safe_cells(report: pl.DataFrame) -> pl.DataFrame:
-    """A cell that a spreadsheet would run as a formula gets a quote in front (OWASP: CSV injection)."""
+    """What pages say, for a spreadsheet and a terminal: a cell that would run as a formula gets a quote in front (OWASP:
+    CSV injection), a control character shows as U+FFFD. JSON and Parquet hold what was said, unchanged."""
+    text = pl.col(pl.String).str.replace_all(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd")
     return report.with_columns(
-        pl.when(pl.col(pl.String).str.contains(r"^[=+\-@\t\r]")).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String))
-        .name.keep()
-    )  # fmt: skip
+        pl.when(text.str.contains(r"^[=+\-@\t\r\n＝＋－＠]")).then("'" + text).otherwise(text).name.keep()
+    )
+
+
+def _links(number: int) -> str:
+    return f"{number:,} link{'' if number == 1 else 's'}"
 
 
 def _anchor(row: dict[str, Any]) -> str:

@@ -28,8 +28,10 @@ def check(
     refetch: Annotated[
         bool, typer.Option("--refetch", help="ask pages again that were checked within this window")
     ] = False,
-    output: Annotated[Output, typer.Option(help="table, csv, json or parquet")] = Output.TABLE,
-    to: Annotated[Path | None, typer.Option(help="file for the report")] = None,
+    output: Annotated[
+        Output | None, typer.Option(help="form of the report (default: by the suffix of --to, else a table)")
+    ] = None,
+    to: Annotated[Path | None, typer.Option(help="file for the report: .csv, .json, .parquet or .txt")] = None,
     limit: Annotated[int, typer.Option(help="rows of the terminal's table")] = 50,
 ) -> None:
     """Import a file, verify every link of it now, and show state, reason, follow, anchor, statuses and health of each."""
@@ -43,7 +45,8 @@ def check(
     from warehouse.ledger import due
 
     settings = Settings()
-    console = plain_console(stderr=output is not Output.TABLE)
+    form = report.form_of(output, to)
+    console = plain_console(stderr=to is None and form is not Output.TABLE)
     options = ImportOptions(
         project=project or file.stem,
         tenant=settings.tenant,
@@ -68,7 +71,7 @@ def check(
         rows = report.edges(platform, imported.project.id)
     finally:
         platform.close()
-    report.write(rows, output, to, console=console, limit=limit)
+    report.write(rows, form, to, console=console, limit=limit)
     oldest = rows["last_checked_at"].min()
     if isinstance(oldest, datetime) and (age := settings.clock.now() - oldest) > timedelta(minutes=10):
         minutes = age.total_seconds() / 60

@@ -208,7 +208,10 @@ def _show(rows: list[stack.PartStatus]) -> None:
     for row in rows:
         state = f"[{colours[row.state]}]{row.state}[/]" + (f" ({row.detail})" if row.detail else "")
         table.add_row(row.name, state, str(row.port or ""), str(row.pid or ""), row.log)
-    Console().print(table)
+    # As wide as its longest row: a path that is cut cannot be opened. A narrow terminal wraps the line itself.
+    console = Console()
+    width = Console(width=10_000).measure(table).maximum
+    Console(width=max(console.width, width)).print(table)
 
 
 def _checked(parts: list[str] | None) -> list[str] | None:
