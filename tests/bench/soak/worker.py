@@ -22,6 +22,7 @@ from assets.partition import WindowShard
 from assets.platform import Platform
 from crawl.egress.gate import Admission, EgressGate, Refused
 from crawl.egress.urls import Target
+from crawl.politeness import Frontier, Grant
 from orchestration.settings import Settings
 from tests.bench.soak.scene import Scene
 from transforms.errors import TransientError
@@ -63,6 +64,17 @@ def lose_dns(rng: random.Random) -> None:
         return await admit(self, target)
 
     EgressGate.admit_target = admit_target  # type: ignore[method-assign]
+
+
+def record_sends(path: Path) -> None:
+    """Note when the bytes of each request went out, `time origin` a line: between that and its arrival lies jitter."""
+    file, sent = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), Frontier.sent
+
+    def noted(self: Frontier[Any], grant: Grant[Any], now: float) -> None:
+        os.write(file, f"{time.time():.6f} {grant.entry.origin}\n".encode())
+        sent(self, grant, now)
+
+    Frontier.sent = noted  # type: ignore[method-assign]
 
 
 EVENTS: list[Path] = []
@@ -121,6 +133,7 @@ def run(folder: str, shard: int, slot: int, seed: int, drain: Sequence[str] | No
         lose_dns(random.Random(seed))
     else:
         windows = [platform.window(key) for key in drain]
+    record_sends(scene.path / f"sends-{shard}-{slot}.log")
     say("started", shard=shard)
     work(platform, shard, windows)
     platform.close()
