@@ -19,7 +19,7 @@ from transforms.html.headers import HeaderLink, parse_links
 from transforms.html.limits import ParseLimits, cut
 from transforms.html.links import SELECTOR, LinkCollector, LinkRows, collect_element, collect_headers, rel_tokens
 from transforms.html.markup import for_lexbor
-from transforms.html.resolver import Resolver
+from transforms.html.resolver import Resolver, as_browser
 from transforms.html.robots import combine, header_directives, split_directives
 from transforms.html.text import fold
 from transforms.placeholders import find_placeholder
@@ -147,7 +147,7 @@ def parse_page(
         stand_in = find_placeholder(markup, title=title, text_chars=text_chars, links=collector.links.clickable)
     page: dict[str, Any] = {
         "document_url": document_url,
-        "base_url": base_url,
+        "base_url": as_browser(base_url),
         "parser_version": PARSER_VERSION,
         "reason": (
             stand_in[0]

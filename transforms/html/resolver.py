@@ -32,6 +32,7 @@ _CLEAN_PATH = re.compile(r"/(?!/)[A-Za-z0-9\-._~!$&()*+,;=:@/]*(?:\?[A-Za-z0-9\-
 _ORIGIN = re.compile(r"https?://[^/?#@\\]+(?=/)")
 _SPECIAL = re.compile(r"[\x00-\x20]*(https?|ftp|file|wss?):", re.IGNORECASE)
 _HAS_SCHEME = re.compile(r"[\x00-\x20]*[A-Za-z][A-Za-z0-9+.\-]*:")
+_HIERARCHICAL = re.compile(r"[a-z][a-z0-9+.\-]*:/")
 _CACHE_SIZE = 50_000
 
 _REFUSED = Resolved(None, None, None, UrlRefusal.BAD_URL.value, None, None)
@@ -71,13 +72,7 @@ class Resolver:
         """WHATWG serialisation of a reference, its query in the page's encoding (HTML §2.4.3 "encoding-parsing a URL")."""
         if self._encode_query is not None and "?" in raw and not raw.isascii():
             raw = self._with_encoded_query(raw, self._encode_query)
-        resolved = resolve(raw, self.base)
-        if resolved is not None and "'" in resolved and not _SPECIAL.match(resolved):
-            # Chromium encodes it in every query, the standard in those of special URLs only; such URLs have no identity.
-            before, mark, fragment = resolved.partition("#")
-            path, question, query = before.partition("?")
-            resolved = path + question + query.replace("'", "%27") + mark + fragment
-        return resolved
+        return resolve(raw, self.base)
 
     def _with_encoded_query(self, raw: str, encode: Callable[[str], str]) -> str:
         scheme = _SPECIAL.match(raw)
@@ -88,6 +83,20 @@ class Resolver:
         before, mark, fragment = raw.partition("#")
         path, question, query = before.partition("?")
         return path + question + encode(query) + mark + fragment
+
+
+def as_browser(resolved: str) -> str:
+    """A WHATWG serialisation as Chromium spells it: it encodes `|` in paths, and `'` in every query, which the standard does not.
+
+    The identity of a URL is made from the standard's spelling; this one is what a person sees in the browser.
+    """
+    if "|" not in resolved and "'" not in resolved:
+        return resolved
+    before, mark, fragment = resolved.partition("#")
+    path, question, query = before.partition("?")
+    if "|" in path and _HIERARCHICAL.match(path):
+        path = path.replace("|", "%7C")
+    return path + question + query.replace("'", "%27") + mark + fragment
 
 
 def _clean(text: str, match: re.Match[str]) -> Resolved:
@@ -103,9 +112,10 @@ def _clean(text: str, match: re.Match[str]) -> Resolved:
 
 def _from_resolved(resolved: str) -> Resolved:
     identity, reason, _, host, _, _, _, _, domain, *_ = split_resolved(resolved)
+    shown = as_browser(resolved)
     if identity is None:
-        return Resolved(resolved, None, None, None if reason is None else reason.value, None, None)
-    return Resolved(resolved, identity, url_hash(identity), None, host, domain)
+        return Resolved(shown, None, None, None if reason is None else reason.value, None, None)
+    return Resolved(shown, identity, url_hash(identity), None, host, domain)
 
 
 def _remember(text: str, found: Resolved) -> Resolved:

@@ -101,14 +101,18 @@ _HEAD_TAGS = frozenset({b"script", b"noscript", b"style", b"link", b"meta", b"ob
 
 
 def prescan(body: bytes) -> str | None:
-    """The encoding that a meta element declares, as Chromium looks for it; None when there is none.
+    """The encoding that a meta element declares (HTML §13.2.3.2 "prescan a byte stream"); None when there is none.
 
-    An XML declaration counts, too. The first 1,024 bytes are searched in any case; beyond them for as long as only
-    elements of the head were met (other browsers reparse instead, with the same result). Comments, scripts, styles
-    and titles are skipped. UTF-16 in a meta means UTF-8, x-user-defined windows-1252 (HTML §13.2.3.2, "prescan a
-    byte stream").
+    First as Chromium looks for it: comments, scripts, styles and titles are skipped, and beyond the first 1,024 bytes the
+    search goes on for as long as only elements of the head were met (other browsers reparse instead, with the same
+    result). If that finds none, as the standard is written: it knows no raw text, so a declaration inside a script counts.
+    An XML declaration counts, too. UTF-16 in a meta means UTF-8, x-user-defined windows-1252.
     """
-    at, in_head = 0, True
+    return _prescan(body, knows_raw_text=True) or _prescan(body[:PRESCAN_BYTES], knows_raw_text=False)
+
+
+def _prescan(body: bytes, *, knows_raw_text: bool) -> str | None:
+    at, in_head = 0, knows_raw_text
     declared = _XML_DECLARATION.match(body, 0, PRESCAN_BYTES)
     if declared is not None:
         named = encoding_named(declared.group(2).decode("latin-1"))
@@ -133,7 +137,7 @@ def prescan(body: bytes) -> str | None:
                 named = _meta_encoding(attributes)
                 if named is not None:
                     return named
-            if not closing and name in _RAW_TEXT:
+            if not closing and knows_raw_text and name in _RAW_TEXT:
                 at = _raw_text_end(body, name, at)
             if name not in _HEAD_TAGS and (closing or name not in (b"html", b"head")):
                 in_head = False
