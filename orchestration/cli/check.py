@@ -16,7 +16,10 @@ from orchestration.settings import Settings
 def check(
     file: Annotated[Path, typer.Argument(help="a CSV of backlinks (any export), or a list of URLs", metavar="FILE")],
     target: Annotated[
-        list[str] | None, typer.Option(help="what is monitored: example.com, https://example.com/shop/*, …")
+        list[str] | None,
+        typer.Option(
+            help="what is monitored: example.com, https://example.com/shop/*, …; may be repeated", metavar="TARGET"
+        ),
     ] = None,
     project: Annotated[str | None, typer.Option(help="project (default: the file's name)")] = None,
     strict: Annotated[

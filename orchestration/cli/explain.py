@@ -21,8 +21,8 @@ class NoSuchEdge(PermanentError):
 
 
 def explain(
-    source: Annotated[str, typer.Argument(help="page that holds, or held, the link")],
-    target: Annotated[str, typer.Argument(help="page that it links to")],
+    source: Annotated[str, typer.Argument(help="page that holds, or held, the link", metavar="SOURCE")],
+    target: Annotated[str, typer.Argument(help="page that it links to", metavar="TARGET")],
     snippet: Annotated[
         bool, typer.Option("--snippet/--no-snippet", help="show the stored HTML around the link, or where it was")
     ] = True,

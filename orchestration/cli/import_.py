@@ -39,7 +39,9 @@ def import_file(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="what is monitored: example.com, blog.example.com, https://example.com/shop/*, https://example.com/page"
+            help="what is monitored: example.com, blog.example.com, https://example.com/shop/*, https://example.com/page; may "
+            "be repeated",
+            metavar="TARGET",
         ),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="owner of the project (default: the setting)")] = None,
@@ -61,7 +63,13 @@ def import_file(
     due_now: Annotated[
         bool, typer.Option("--due-now/--spread", help="check at once, or spread over the interval")
     ] = False,
-    alert: Annotated[list[str] | None, typer.Option(help="email:ADDRESS, webhook:URL or slack:env:NAME")] = None,
+    alert: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="who is told of LOST, RECOVERED, changes: email:ADDRESS, webhook:URL or slack:env:NAME; may be repeated",
+            metavar="CHANNEL",
+        ),
+    ] = None,
     rejects: Annotated[
         Path | None, typer.Option(help="file for rows that are not accepted (default: FILE.rejects.csv here)")
     ] = None,

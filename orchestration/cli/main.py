@@ -32,6 +32,33 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+_EXAMPLES: dict[str, tuple[str, ...]] = {
+    "demo": ("demo", "demo --no-ui"),
+    "check": (
+        "check ahrefs-export.csv --target example.com",
+        "check links.txt --target example.com --target https://example.org/shop/* --to report.csv",
+        "check ahrefs-export.csv --refetch --output json | jq .",
+    ),
+    "import": (
+        "import semrush.csv --project shop --target example.com --interval-hours 24",
+        "import semrush.csv --project shop --alert email:me@example.com --due-now",
+    ),
+    "run": ("run", "run --window 2026-12-01-10:00"),
+    "status": ("status", "status --windows 48"),
+    "explain": ("explain https://blog.example.net/post https://example.com/",),
+    "url": ("url 'HTTP://Example.com:80/a/../b?x=1'",),
+    "parse": ("parse page.html --url https://blog.example.net/post",),
+    "robots": ("robots https://example.com/private",),
+    "fetch": ("fetch https://example.com/",),
+}
+
+
+def _examples(command: str) -> str | None:
+    """The end of a command's help. (`\\b`: click leaves the lines as they are.)"""
+    lines = [f"  backlinks {line}" for line in _EXAMPLES.get(command, ())]
+    return "\n".join(["\b", "Examples:", *lines]) if lines else None
+
+
 class _Lazy(TyperGroup):
     """A group that imports a command's module only when that command is named."""
 
@@ -44,10 +71,11 @@ class _Lazy(TyperGroup):
         module, attribute = _COMMANDS[cmd_name][0].split(":")
         target: Any = getattr(importlib.import_module(module), attribute)
         if isinstance(target, typer.Typer):
+            target.rich_markup_mode, target.pretty_exceptions_enable = None, False
             command = get_command(target)
         else:
-            single = typer.Typer(add_completion=False)
-            single.command()(target)
+            single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            single.command(epilog=_examples(cmd_name))(target)
             command = get_command(single)
         command.name = cmd_name
         return command
@@ -60,6 +88,9 @@ class _Lazy(TyperGroup):
 app = typer.Typer(
     cls=_Lazy, add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
     help="Backlink monitor: states with evidence that anyone can replay.",
+    epilog="\b\nStart with:\n  backlinks demo                                     a play with known answers, two minutes\n"
+    "  backlinks check FILE --target example.com          your own export, now\n"
+    "  backlinks COMMAND --help                           options and examples",
 )  # fmt: skip
 
 

@@ -36,12 +36,12 @@ _Parts = Annotated[list[str] | None, typer.Argument(help=f"only these of: {', '.
 @app.command()
 def up(parts: _Parts = None) -> None:
     """Start what is not running and wait until it answers. Safe to run again, also after a crash or a reboot."""
-    settings = Settings()
+    settings, names = Settings(), _checked(parts)
     StackFolder.of(settings.stack).create()
     with progress() as report:
         rows = stack.up(
             settings.stack, settings.ledger, settings.clickhouse,
-            processes=dagster_processes(settings), parts=_checked(parts), report=report,
+            processes=dagster_processes(settings), parts=names, report=report,
         )  # fmt: skip
     _show(rows)
     if any(row.name == "dagster-webserver" and row.state == "up" for row in rows):
