@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def cpu() -> float:
 
 
 def rss_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
 def go(options: Options) -> tuple[float, float]:
@@ -113,11 +113,16 @@ def run_ours(options: Options) -> None:
         digest = hashes[page_of(number)[0]]
         return Prior(digest, digest.hex(), url, "text/html", '"v1"')
 
-    urls = [f"{'https' if tls else 'http'}://{names[number % hosts]}/page/{number}" for number in range(count)]
-    tasks = [FetchTask(number, url, "bench.test", prior=prior(number, url)) for number, url in enumerate(urls)]
+    def task(number: int) -> FetchTask:
+        url = f"{'https' if tls else 'http'}://{names[number % hosts]}/page/{number}"
+        return FetchTask(number, url, "bench.test", prior=prior(number, url))
+
+    tasks: Iterable[FetchTask] = map(task, range(count))
+    if not options.get("lazy"):
+        tasks = list(tasks)
     snapshots, clock = MemorySnapshots({digest.hex() for digest in hashes}), WallClock()
     # Imports and tables are not what is measured: one page warms everything up.
-    run_batch(tasks[:1], settings=settings, sink=Sink(), snapshots=snapshots, origins=MemoryOrigins(), clock=clock)
+    run_batch([task(0)], settings=settings, sink=Sink(), snapshots=snapshots, origins=MemoryOrigins(), clock=clock)
     sink, warm_mb = Sink(), rss_mb()
     began = go(options)
     summary = run_batch(tasks, settings=settings, sink=sink, snapshots=snapshots, origins=MemoryOrigins(), clock=clock)
