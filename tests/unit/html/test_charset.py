@@ -46,8 +46,11 @@ SNIFF = [
     (b'<meta test=" charset=koi8-r><p>"</p>', None, "windows-1252", "fallback"),
     (b"<!--<meta charset=koi8-r>--><meta charset=koi8-u>", None, "KOI8-U", "meta"),
     (b"<!--><meta charset=koi8-r>-->", None, "KOI8-R", "meta"),
-    (b'<script>"<meta charset=koi8-r>"</script>', None, "windows-1252", "fallback"),
-    (b"<title><meta charset=koi8-r></title>", None, "windows-1252", "fallback"),
+    # The standard's prescan knows no raw text; browsers do: what stands outside goes first.
+    (b'<script>"<meta charset=koi8-r>"</script>', None, "KOI8-R", "meta"),
+    (b'<script>"<meta charset=koi8-r>"</script><meta charset=koi8-u>', None, "KOI8-U", "meta"),
+    (b"<title><meta charset=koi8-r></title>", None, "KOI8-R", "meta"),
+    (b"<title>" + _LONG + b"<meta charset=koi8-r></title>", None, "windows-1252", "fallback"),
     (b"<p><meta charset=koi8-r>", None, "KOI8-R", "meta"),
     (b"<p>" + _LONG + b"<meta charset=koi8-r>", None, "windows-1252", "fallback"),
     (b"<title>" + _LONG + b"</title><meta charset=koi8-r>", None, "KOI8-R", "meta"),  # still in the head
