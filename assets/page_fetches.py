@@ -1,17 +1,18 @@
 """Stage 2, `page_fetches`: fetch what the partition still lacks; one outcome row per source, with a reason code."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import crawl
 from assets import due_sources, tables
-from assets.partition import WindowShard, window_shards
+from assets.partition import WindowShard, owns, window_shards
 from assets.platform import Platform
 from crawl.ports import FetchResult, FetchTask, Prior
 from transforms.errors import TransientError
@@ -86,13 +87,14 @@ def fetch(platform: Platform, at: WindowShard, *, refetch: bool, stop: crawl.Sto
             sink.reconcile(done)
         if todo.num_rows:
             summary_of_crawl = crawl.run_batch(
-                [_task(row, unconditional=refetch) for row in todo.to_pylist()],
+                DueTasks(todo, unconditional=refetch),
                 settings=platform.crawl,
                 sink=sink,
                 snapshots=platform.snapshots,
                 origins=platform.origin_book(lease),
                 clock=platform.clock,
                 stop=stop,
+                owns=owns(platform, at),
             )
             stopped_early(summary_of_crawl, f"the crawl of {at.key}")
     return latest_fetches(platform.datasets.read(PAGE_FETCHES, at.window, at.shard))
@@ -112,6 +114,30 @@ def stopped_early(done: crawl.CrawlSummary, what: str) -> None:
         raise Stopped(
             f"{what} was stopped ({done.stopped}): {done.results} of {done.tasks} pages are committed, the next run "
             "fetches the rest"
+        )
+
+
+class DueTasks:
+    """A due batch as tasks, each made when the crawl reads it: memory holds the batch as columns.
+
+    Every host's most urgent page of each tenant comes first, then every second one: so all hosts are under way, and all
+    tenants wait at a host that several of them want, however far the crawl has read.
+    """
+
+    def __init__(self, due: pa.Table, *, unconditional: bool) -> None:
+        frame = pl.from_arrow(due)
+        assert isinstance(frame, pl.DataFrame)
+        rank = pl.int_range(pl.len()).over("registrable_domain", "tenant_id")
+        frame = frame.sort("priority", "due_at", "source_url_id", descending=[True, False, False])
+        self._due = frame.with_columns(rank=rank).sort("rank", maintain_order=True).drop("rank")
+        self._unconditional = unconditional
+
+    def __len__(self) -> int:
+        return self._due.height
+
+    def __iter__(self) -> Iterator[FetchTask]:
+        return (
+            _task(row, unconditional=self._unconditional) for row in self._due.iter_rows(named=True, buffer_size=512)
         )
 
 
@@ -137,6 +163,8 @@ def _task(row: dict[str, Any], *, unconditional: bool) -> FetchTask:
         job_id=row["fetch_job_id"],
         priority=row["priority"],
         due_at=row["due_at"],
+        tenant=row["tenant_id"] or b"",
+        tenant_weight=row["tenant_weight"] or 1,
         prior=prior,
     )
 

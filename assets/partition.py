@@ -4,13 +4,14 @@ Not here: their definitions."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import dagster as dg
 
 from assets.platform import Platform
-from transforms.windows import Window
+from transforms.urls import identify
+from transforms.windows import Window, shard_of_domain
 from warehouse.objects import ObjectMissing
 
 
@@ -49,3 +50,9 @@ def shards_of(platform: Platform, window: Window) -> int:
         platform.objects.put_if_absent(key, json.dumps({"shards": platform.shards}).encode())
         stored = platform.objects.get(key)  # another shard may have been first
     return int(json.loads(stored)["shards"])
+
+
+def owns(platform: Platform, at: WindowShard) -> Callable[[str], bool]:
+    """Does the shard keep an origin's clock? A hop to an origin of another shard asks the ledger for a slot."""
+    shards = shards_of(platform, at.window)
+    return lambda origin: shard_of_domain(identify(f"{origin}/").site or "", shards) == at.shard

@@ -11,7 +11,7 @@ import crawl
 from assets import tables
 from assets.link_manifests import READABLE_CODES
 from assets.page_fetches import settled, stopped_early
-from assets.partition import WindowShard, shards_of, window_shards
+from assets.partition import WindowShard, owns, shards_of, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
 from crawl.memory import MemorySink, MemorySnapshots
@@ -50,6 +50,7 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
                 snapshots=MemorySnapshots(),
                 origins=platform.origin_book(lease),
                 clock=platform.clock,
+                owns=owns(platform, at),
             )
             have = pa.concat_tables([have, health_rows(sink.results)])
             platform.datasets.write_part(TARGET_HEALTH, at.window, at.shard, have, "all")

@@ -19,6 +19,8 @@ DUE_SOURCES = Dataset(
         column("due_at", TIME, "when the earliest of its edges fell due"),
         column("is_confirmation", BOOL, "a first miss of one of its edges waits for confirmation"),
         column("edges", U32, "how many expected edges it has"),
+        column("tenant_id", KEY, "the tenant that it is charged to (transforms.fairness)", null=True),
+        column("tenant_weight", U32, "that tenant's scheduler weight, when the page was claimed", null=True),
         column("prior_content_hash", HASH, "content hash of the last available snapshot", null=True),
         column("prior_object_key", STR, "object key of that snapshot", null=True),
         column("prior_document_url", STR, "final URL that snapshot was fetched from", null=True),

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pyarrow as pa
 
+from transforms.fairness import charge
 from transforms.schemas import DUE_SOURCES, EXPECTED_EDGES
 from transforms.windows import Window, buckets_of_shard
 from warehouse.ledger.engine import Ledger, Transaction
@@ -129,6 +130,7 @@ _CANDIDATES = pa.schema(
         ("confirmation", pa.bool_()),
     ]
 )
+_WEIGHTS = pa.schema([("tenant_id", pa.binary(16)), ("weight", pa.uint16())])
 _QUOTAS = pa.schema([("tenant_id", pa.binary(16)), ("weight", pa.uint16()), ("allowance", pa.int64())])
 
 
@@ -243,7 +245,22 @@ def _read(tx: Transaction, buckets: list[int], params: dict) -> tuple[pa.Table, 
         DUE_SOURCES.schema.field("edges"),
         counted["edges"].fill_null(0).cast(pl.UInt32).to_arrow(),
     )
-    return due.filter(counted["edges"].is_not_null().to_arrow()), expected
+    due = due.filter(counted["edges"].is_not_null().to_arrow())
+    return _with_payer(due, expected, tx.table(query("claims/weights"), _WEIGHTS)), expected
+
+
+def _with_payer(due: pa.Table, expected: pa.Table, weights: pa.Table) -> pa.Table:
+    """Who each page is charged to (`transforms.fairness`), of the tenants whose edges it holds."""
+    wants = pl.DataFrame({name: pl.from_arrow(expected[name]) for name in ("source_url_id", "tenant_id")}).unique()
+    urgency = pl.DataFrame({name: pl.from_arrow(due[name]) for name in ("source_url_id", "priority", "due_at")})
+    limits = pl.from_arrow(weights)
+    assert isinstance(limits, pl.DataFrame)
+    charged = charge(wants.join(urgency, on="source_url_id"), limits)
+    payer = urgency.join(charged, on="source_url_id", how="left", maintain_order="left")
+    for name in ("tenant_id", "tenant_weight"):
+        field = DUE_SOURCES.schema.field(name)
+        due = due.set_column(due.column_names.index(name), field, payer[name].to_arrow().cast(field.type))
+    return due
 
 
 def _in(sql: str, buckets: list[int]) -> str:

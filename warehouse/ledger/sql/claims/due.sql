@@ -1,5 +1,5 @@
 SELECT j.source_url_id, COALESCE(c.new_url, u.normalized_url), COALESCE(c.new_hash, u.url_hash), d.registrable_domain, j.id, j.priority, COALESCE(j.due_at, j.available_at),
-       j.is_confirmation, 0,
+       j.is_confirmation, 0, NULL, 1,
        s.content_hash, s.object_key,
        IF(s.id IS NULL, NULL, COALESCE(p.document_url, u.normalized_url)), IF(s.id IS NULL, NULL, p.content_type),
        -- A body that was cut is asked for again in full: a 304 would make a page of it that looks complete.
