@@ -283,3 +283,7 @@ def test_the_notebook_runs_and_is_kept_without_outputs(warehouse: Warehouse, mon
     assert names["returns"].rows() == [("site1.example", 1, 2.0)]
     assert sorted(names["followed"].rows()) == [("follow", 1, 1), ("nofollow_link", 1, 1)]
     assert names["trust"]["decided_share"].to_list() == [1.0, 1.0, 1.0, 0.5]
+    assert names["days"].select("gained", "returned", "lost", "net").rows() == [(2, 1, 1, 2)]
+    assert names["undecided"].rows() == []
+    drawn = names["Bars"](names["followed"], "live_links")._repr_html_()
+    assert drawn.count("width:100.0%") == 2
