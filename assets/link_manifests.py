@@ -16,11 +16,12 @@ from assets.partition import WindowShard, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
 from crawl.parse_pool import ParseJob
-from transforms import html
+from transforms import evidence, html
+from transforms.collapse import PRIOR_COLUMNS
 from transforms.fetches import latest_fetches
 from transforms.html import ParsedPage
 from transforms.reasons import READABLE, Reason
-from transforms.schemas import LINK_MANIFESTS, PAGE_FETCHES, PAGE_MANIFESTS
+from transforms.schemas import DUE_SOURCES, LINK_MANIFESTS, PAGE_FETCHES, PAGE_MANIFESTS
 from warehouse.datasets import BadDataset
 from warehouse.ledger import parses
 from warehouse.objects import ObjectMissing
@@ -70,6 +71,9 @@ def parse(platform: Platform, at: WindowShard) -> tuple[pa.Table, pa.Table, int]
     platform.datasets.write_part(LINK_MANIFESTS, at.window, at.shard, link_table, "all")
     key = platform.datasets.write_part(PAGE_MANIFESTS, at.window, at.shard, page_table, "all")
     parses.register_parsed(platform.ledger, page_table, manifest_key=key)
+    due = platform.datasets.read(DUE_SOURCES, at.window, at.shard, ["source_url_id", *PRIOR_COLUMNS])
+    looks = evidence.page_looks(evidence.source_evidence(fetched, page_table, pl.DataFrame(pl.from_arrow(due))))
+    parses.remember_looks(platform.ledger, looks.to_arrow())
     return page_table, link_table, reused
 
 

@@ -7,7 +7,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets import due_sources, link_manifests, tables, target_health
+from assets import due_sources, link_manifests, redirect_checks, tables, target_health
 from assets.partition import windows
 from assets.platform import Platform
 from transforms import matching
@@ -17,6 +17,7 @@ from transforms.schemas import (
     EXPECTED_EDGES,
     LINK_MANIFESTS,
     LINK_OBSERVATIONS,
+    LINK_REDIRECTS,
     OCCURRENCES,
     PAGE_FETCHES,
     PAGE_MANIFESTS,
@@ -46,6 +47,7 @@ def observe(platform: Platform, window: Window) -> tuple[pa.Table, dict[str, int
             "links": store.read(LINK_MANIFESTS, window, shard),
             "rules": _of_living_projects(platform, store.read(TARGET_RULES, window, shard)),
             "due": store.read(DUE_SOURCES, window, shard),
+            "link_redirects": store.read(LINK_REDIRECTS, window, shard),
         }
         expected = _of_living_projects(platform, store.read(EXPECTED_EDGES, window, shard))
         health = _health(platform, window, expected["target_url_id"])
@@ -114,7 +116,7 @@ def _register(platform: Platform, discovered: pa.Table) -> pa.Table:
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         key=KEY, backfill_policy=dg.BackfillPolicy.multi_run(),
-        deps=[due_sources.KEY, link_manifests.KEY, target_health.KEY],
+        deps=[due_sources.KEY, link_manifests.KEY, redirect_checks.KEY, target_health.KEY],
         partitions_def=partitions,
         group_name="evidence", kinds={"polars", "clickhouse"},
         check_specs=[dg.AssetCheckSpec("one_row_per_edge", asset=KEY, blocking=True)],

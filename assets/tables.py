@@ -9,7 +9,7 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from crawl.ports import FetchResult
+from crawl.ports import FetchResult, Hop
 from transforms.schemas import PAGE_FETCHES
 
 _MARKS = re.compile(r"([\\|<>\[\]`*!])")
@@ -33,20 +33,19 @@ def fetch_rows(results: Sequence[FetchResult]) -> pa.Table:
                 "outcome": result.outcome.value,
                 "reason": result.reason.value,
                 "body_bytes": len(result.body) if result.body is not None else 0,
-                "hops": [
-                    {
-                        "url": hop.url,
-                        "gate": hop.gate,
-                        "reason": hop.reason.value,
-                        "address": hop.address,
-                        "status": hop.status,
-                    }
-                    for hop in result.hops
-                ],
+                "hops": hop_rows(result.hops),
             }
             for result in results
         ]
     )
+
+
+def hop_rows(hops: Sequence[Hop]) -> list[dict[str, object]]:
+    """Hops as `transforms.schemas.fetches.HOP` values."""
+    return [
+        {"url": hop.url, "gate": hop.gate, "reason": hop.reason.value, "address": hop.address, "status": hop.status}
+        for hop in hops
+    ]
 
 
 def count_table(table: pa.Table, columns: list[str]) -> dg.MarkdownMetadataValue:

@@ -16,6 +16,7 @@ from assets import (
     link_manifests,
     link_observations,
     page_fetches,
+    redirect_checks,
     target_health,
 )
 from assets.platform import Platform
@@ -34,13 +35,16 @@ def build_defs(*, settings: Settings | None = None, platform: Platform | None = 
     platform = platform or resources.platform(settings)
     window_shard = partitions.window_shard_partitions(settings)
     window = partitions.window_partitions(settings)
-    shard_assets = [stage.build(window_shard) for stage in (due_sources, page_fetches, link_manifests, target_health)]
+    shard_assets = [
+        stage.build(window_shard)
+        for stage in (due_sources, page_fetches, link_manifests, redirect_checks, target_health)
+    ]
     window_assets = [stage.build(window) for stage in (link_observations, current_state)]
     models = dbt_models.build(window, platform)
     shard_job = dg.define_asset_job(
         SHARD_JOB,
         selection=dg.AssetSelection.assets(*(a.key for a in shard_assets)),
-        description="Claim, fetch and parse one shard of a window.",
+        description="Claim, fetch and parse one shard of a window, and check its redirectors and targets.",
     )
     window_job = dg.define_asset_job(
         WINDOW_JOB,

@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from assets.platform import Platform
+from orchestration import redirects
 from orchestration.cli.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
 from transforms.errors import PermanentError
 from transforms.reasons import Reason
+from transforms.windows import Window
 from warehouse import clickhouse
 from warehouse.ledger import lookups
 
@@ -26,7 +28,7 @@ COLUMNS = (
     "source_url", "target_url", "state", "evidence", "reason", "follow", "rel", "anchor_text", "is_image_link", "placement",
     "link_count", "source_status", "source_redirects_to", "source_indexable", "source_canonical", "target_health",
     "target_status", "target_redirects_to", "target_indexable", "first_seen_at", "last_seen_live_at", "last_checked_at",
-    "lost_at", "misses", "second_look_at", "next_check_at",
+    "lost_at", "misses", "second_look_at", "next_check_at", "link_redirects",
 )  # fmt: skip
 
 _WORST_FIRST = ["lost", "unknown", "live"]
@@ -73,12 +75,14 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
     if not pages:
         return pl.DataFrame({name: [] for name in COLUMNS})
     known = pl.concat(pages)
-    observed = _frame(clickhouse.project_edges(platform.clickhouse, project_id)).select(
+    newest = _frame(clickhouse.project_edges(platform.clickhouse, project_id))
+    observed = newest.select(
         "backlink_id", "source_is_redirected", "source_final_url", "source_canonical_url", "target_is_redirected",
         "target_final_url",
     )  # fmt: skip
     return (
         known.join(observed, on="backlink_id", how="left")
+        .join(_link_redirects(platform, newest), on="backlink_id", how="left")
         .with_columns(
             evidence=pl.col("evidence").fill_null("none"),
             reason=pl.col("reason").fill_null(Reason.NOT_FETCHED.value),
@@ -103,6 +107,21 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
             descending=[False, True, False, False],
         )
         .select(COLUMNS)
+    )
+
+
+def _link_redirects(platform: Platform, newest: pl.DataFrame) -> pl.DataFrame:
+    """`link_redirects` of the edges whose newest evidence stands on a check of the source's own redirector."""
+    through = newest.filter(pl.col("evidence_reason").is_in(redirects.THROUGH_REDIRECTS))
+    found: dict[int, str] = {}
+    windows: dict[Window, list[int]] = {}
+    for source, checked_at in through.select("source_url_id", "checked_at").iter_rows():
+        windows.setdefault(Window.containing(checked_at, platform.window_length), []).append(source)
+    for window, sources in windows.items():
+        found |= redirects.by_edge(redirects.checks(platform, window, sources))
+    return pl.DataFrame(
+        {"backlink_id": list(found), "link_redirects": list(found.values())},
+        schema={"backlink_id": pl.UInt64, "link_redirects": pl.String},
     )
 
 
@@ -176,6 +195,8 @@ def table(report: pl.DataFrame) -> Table:
         link = [_short(row["source_url"]), f"→{_short(row['target_url'])}"]
         if row["source_redirects_to"]:
             link.append(f"source redirects to {_short(row['source_redirects_to'])}")
+        if row["link_redirects"]:
+            link.append(f"link redirects: {row['link_redirects'].replace('http://', '').replace('https://', '')}")
         if row["target_redirects_to"]:
             link.append(f"target redirects to {_short(row['target_redirects_to'])}")
         if row["second_look_at"]:

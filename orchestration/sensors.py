@@ -8,7 +8,7 @@ from datetime import timedelta
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from assets import current_state, link_manifests, target_health
+from assets import current_state, link_manifests, redirect_checks, target_health
 from orchestration.settings import Settings
 from transforms.windows import Window
 
@@ -56,8 +56,9 @@ def fold_sensor(settings: Settings, window_job: UnresolvedAssetJobDefinition) ->
                 context.instance.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
             )
 
-        manifests, targets = newest(link_manifests.KEY), newest(target_health.KEY)
-        done = {key: max(event, targets[key]) for key, event in manifests.items() if key in targets}
+        stages = [newest(key) for key in (link_manifests.KEY, redirect_checks.KEY, target_health.KEY)]
+        shards = set.intersection(*(set(stage) for stage in stages))
+        done = {key: max(stage[key] for stage in stages) for key in shards}
         return [
             dg.RunRequest(run_key=f"{window.key}:{event}", partition_key=window.key)
             for window, event in windows_to_fold(done, newest(current_state.KEY), settings=settings)[:MOST_PER_TICK]

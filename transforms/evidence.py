@@ -13,16 +13,14 @@ The rules (DESIGN.md section 4), first match wins:
 | documented marker of a challenge page                           | **found**       | none, challenge         |
 | content appears only when scripts run                           | **found**       | none, script_shell      |
 | body or parse truncated                                         | **found**       | none, body_ or parse_truncated |
-| links collapsed against the last snapshot                       | **found**       | none, link_collapse     |
+| 200 with Retry-After: come back later                            | **found**       | none, maintenance       |
+| links collapsed against the last good manifest                  | **found**       | none, link_collapse     |
 | complete page                                                   | **found**       | **missing**, link_absent |
 
 A link that is in the manifest of a final 2xx page is there, whatever else is odd about the page; its *absence* is only
 proven by a complete page. So oddities never hide a link and never lose one.
-
-Collapse: the last snapshot had at least `COLLAPSE_MIN_LINKS` links and this page has less than `COLLAPSE_SHARE` of
-them. The size of the page does not matter: a maintenance page that answers 200 is small, a template whose script did
-not run is large, and neither proves anything. A page that really was cut down is compared with its cut version next
-time, so that collapse delays a loss by one check and never prevents it.
+What a collapse is, and when it is believed: `transforms.collapse`. Retry-After has no meaning with a 200 (RFC 9110
+§10.2.3 defines it for 503, 429 and redirects): whoever sends it says that this is not the page yet.
 """
 
 from __future__ import annotations
@@ -30,16 +28,14 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
+from transforms import collapse
 from transforms.fetches import latest_fetches
 from transforms.reasons import FOUND_ONLY, READABLE, SOURCE_GONE, Health, Reason
-
-COLLAPSE_MIN_LINKS = 10
-COLLAPSE_SHARE = 0.2
 
 _OK = frozenset({
     Reason.OK, Reason.NOT_MODIFIED, Reason.BODY_TRUNCATED, Reason.PARSE_TRUNCATED, Reason.PARSE_TIMEOUT,
     Reason.PARSE_FAILED, Reason.SCRIPT_SHELL, Reason.LINK_COLLAPSE, Reason.UNSUPPORTED_TYPE, Reason.LINK_FOUND,
-    Reason.LINK_FOUND_VIA_REDIRECT, Reason.LINK_ABSENT,
+    Reason.LINK_FOUND_VIA_REDIRECT, Reason.LINK_ABSENT, Reason.REDIRECT_UNCHECKED,
 })  # fmt: skip
 _BLOCKED = frozenset({
     Reason.BLOCKED_NETWORK, Reason.SUPPRESSED, Reason.ROBOTS_DENIED, Reason.ROBOTS_UNREACHABLE,
@@ -72,15 +68,15 @@ def health_expr(reason: pl.Expr) -> pl.Expr:
     )
 
 
-def source_evidence(fetches: pa.Table, pages: pa.Table, prior_links: pl.DataFrame | None = None) -> pl.DataFrame:
+def source_evidence(fetches: pa.Table, pages: pa.Table, prior: pl.DataFrame | None = None) -> pl.DataFrame:
     """One row per source that has a fetch outcome: what its check can prove.
 
     `fetches` and `pages` are `PAGE_FETCHES` and `PAGE_MANIFESTS` rows (of several outcomes of a source the standing one
-    is taken, see `transforms.fetches`); `prior_links` has `source_url_id` and `prior_link_count`.
+    is taken, see `transforms.fetches`); `prior` has `source_url_id` and `transforms.collapse.PRIOR_COLUMNS`.
 
     Columns besides those of the fetch and the page that an observation shows:
     `can_find` (its links are evidence of presence), `absent` (evidence when no link matches: missing | none),
-    `absent_reason`, `is_complete`, `health`, `manifest_id`, `page_link_count`.
+    `absent_reason`, `is_complete`, `health`, `manifest_id`, `page_link_count`, `page_text_bytes`.
     """
     fetch = _frame(latest_fetches(fetches)).select(
         "source_url_id",
@@ -96,6 +92,7 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior_links: pl.DataFram
         response_time_ms="elapsed_ms",
         content_hash="content_hash",
         object_key="object_key",
+        retry_after_s="retry_after_s",
     )
     page = (
         _frame(pages)
@@ -115,26 +112,21 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior_links: pl.DataFram
                 pl.col("canonical_header").list.first(), pl.col("canonical_html").list.first()
             ),
             page_link_count="link_count",
+            page_text_bytes="text_bytes",
         )
         .unique("source_url_id", keep="last", maintain_order=True)
     )
-    prior = (
-        prior_links
-        if prior_links is not None
-        else pl.DataFrame(schema={"source_url_id": pl.UInt64, "prior_link_count": pl.UInt32})
-    )
+    prior = _NOTHING_PRIOR if prior is None else prior
     # A manifest of another body than the one this outcome names proves nothing about it.
     joined = fetch.join(page, on=["source_url_id", "content_hash"], how="left", maintain_order="left").join(
-        prior.select("source_url_id", "prior_link_count").unique("source_url_id"),
+        prior.select("source_url_id", *collapse.PRIOR_COLUMNS).unique("source_url_id"),
         on="source_url_id",
         how="left",
         maintain_order="left",
     )
     reason, page_reason = pl.col("fetch_reason"), pl.col("page_reason")
     readable = reason.is_in([r.value for r in READABLE])
-    collapsed = (pl.col("prior_link_count") >= COLLAPSE_MIN_LINKS) & (
-        pl.col("page_link_count") < pl.col("prior_link_count") * COLLAPSE_SHARE
-    )
+    later = (reason == Reason.OK.value) & (pl.col("retry_after_s") > 0)
     sound = [Reason.OK.value, Reason.PARSE_TRUNCATED.value]
     joined = joined.with_columns(
         can_find=readable & pl.col("manifest_id").is_not_null(),
@@ -152,7 +144,9 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior_links: pl.DataFram
         .then(reason)
         .when(pl.col("is_truncated") | (page_reason == Reason.PARSE_TRUNCATED.value))
         .then(pl.lit(Reason.PARSE_TRUNCATED.value))
-        .when(collapsed.fill_null(value=False))
+        .when(later.fill_null(value=False))
+        .then(pl.lit(Reason.MAINTENANCE.value))
+        .when(collapse.is_held())
         .then(pl.lit(Reason.LINK_COLLAPSE.value))
         .otherwise(pl.lit(Reason.LINK_ABSENT.value)),
     )
@@ -160,6 +154,26 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior_links: pl.DataFram
         is_complete=pl.col("absent_reason") == Reason.LINK_ABSENT.value,
         is_missing=pl.col("absent_reason").is_in([Reason.LINK_ABSENT.value, *(r.value for r in SOURCE_GONE)]),
         health=health_expr(pl.col("absent_reason")),
+    )
+
+
+_NOTHING_PRIOR = pl.DataFrame(
+    schema={
+        "source_url_id": pl.UInt64,
+        "prior_link_count": pl.UInt32,
+        "prior_text_bytes": pl.UInt32,
+        "collapsed_looks": pl.UInt16,
+        "collapsed_since": pl.Datetime("us", "UTC"),
+    }
+)
+
+
+def page_looks(evidence: pl.DataFrame) -> pl.DataFrame:
+    """What each look at a complete page leaves for the next one: `source_url_id`, `fetch_job_id` and
+    `transforms.collapse.PRIOR_COLUMNS`. `evidence` is `source_evidence`; a page that proves nothing leaves no trace."""
+    looked = [Reason.LINK_ABSENT.value, Reason.LINK_COLLAPSE.value]
+    return evidence.filter(pl.col("absent_reason").is_in(looked)).select(
+        "source_url_id", "fetch_job_id", *collapse.remembered()
     )
 
 

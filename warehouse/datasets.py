@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -78,6 +79,18 @@ class DatasetStore:
             if info.key.endswith(".parquet")
         ]
         return sorted(keys, key=lambda key: (shard_of_key(key), key))
+
+    def keys_between(self, dataset: Dataset, first: datetime, before: datetime, shard: int) -> list[str]:
+        """Keys of one shard's parts in the windows that start within [first, before), in order of time; a listing a day."""
+        low, high = Window(first).path, Window(before).path
+        keys = []
+        for day in range((before.date() - first.date()).days + 1):
+            prefix = f"datasets/{dataset.name}/window={first.date() + timedelta(days=day)}"
+            for info in self.store.list(prefix):
+                window, folder = info.key.split("/")[2:4]
+                if low <= window.removeprefix("window=") < high and folder == f"shard={shard}":
+                    keys.append(info.key)
+        return [key for key in keys if key.endswith(".parquet")]
 
     def read(
         self,

@@ -31,7 +31,7 @@ def demo(
         bool, typer.Option("--ui/--no-ui", help="start Dagster's webserver and daemon on the demo at the end")
     ] = True,
 ) -> None:
-    """Import two files, run seven windows over 68 scripted hosts, compare every state and event with the truth."""
+    """Import two files, run seven windows over 71 scripted hosts, compare every state and event with the truth."""
     from orchestration import flow, resources
     from orchestration.cli.stack import dagster_processes, end_demo, progress
     from orchestration.demo import play as plays

@@ -57,6 +57,9 @@ def explain(
             console.rule(Text(visible(edge.edge["project"]), "bold"))
             console.print(_verdict(edge.edge))
             console.print(_chain(edge, history))
+            through = _redirects(platform, edge.edge["backlink_id"], history)
+            if through.row_count:
+                console.print(through)
             if edge.alerts.num_rows:
                 console.print(_alerts(edge.alerts.to_pylist()))
             if snippet and history:
@@ -97,6 +100,24 @@ def _chain(edge: Any, history: list[dict[str, Any]]) -> Table:
             manifest, f"{row['evidence']}\n{row['evidence_reason']}", state, events,
             style={"lost": "red", "recovered": "green"}.get(row["event"]),
         )  # fmt: skip
+    return table
+
+
+def _redirects(platform: Platform, backlink_id: int, history: list[dict[str, Any]]) -> Table:
+    """What the source's own redirectors answered, check by check, where the evidence stands on it."""
+    from orchestration import redirects
+    from transforms.windows import Window
+
+    table = Table("checked", "answer", "redirects", title="Redirectors of the source's own", title_justify="left")
+    for row in history:
+        if row["evidence_reason"] not in redirects.THROUGH_REDIRECTS:
+            continue
+        window = Window(row["window_start"], platform.window_length)
+        for check in redirects.checks(platform, window, [row["source_url_id"]]):
+            if backlink_id in check["edges"] and (check["final_identity"] or backlink_id in check["waiting_edges"]):
+                answer = "proven" if check["final_identity"] else check["reason"]
+                reused = "\n(still believed)" if check["is_reused"] else ""
+                table.add_row(f"{check['checked_at']:%Y-%m-%d %H:%M}{reused}", answer, redirects.chain(check))
     return table
 
 

@@ -63,6 +63,7 @@ def summary(report: WindowReport) -> Table:
     counts("due_sources", "sources", "edges", "new", "deferred")
     counts("page_fetches", "sources", "not_modified", "wire_bytes")
     counts("link_manifests", "pages", "links", "reused")
+    counts("redirect_checks", "redirectors", "proven", "unchecked")
     counts("target_health", "targets", "ok")
     counts("link_observations", "found", "missing", "none", "discovered")
     counts("current_state", "new", "lost", "recovered", "changes", "alert_events", "deliveries", "outbox")

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.service]
 def test_everything_that_is_true_was_reported_and_nothing_else(played: plays.Play, platform: Platform) -> None:
     verdict = plays.judge(played, platform)
     assert verdict.ok, "\n".join(map(str, verdict.differences[:20]))
-    assert verdict.right_events == {"new": 97, "lost": 15, "recovered": 2}  # scenario.toml, [totals]
+    assert verdict.right_events == {"new": 103, "lost": 15, "recovered": 2}  # scenario.toml, [totals]
     assert verdict.false_losses == []
 
 
@@ -32,7 +32,7 @@ def test_the_imports_rejected_what_is_no_backlink(played: plays.Play) -> None:
         export.project.key: (report.counts.accepted, report.counts.duplicate, report.counts.invalid)
         for export, report in zip(played.exports.values(), played.imports, strict=True)
     }
-    assert counts == {"acme": (86, 2, 4), "blueriver": (12, 1, 3)}
+    assert counts == {"acme": (93, 2, 4), "blueriver": (12, 1, 3)}
 
 
 def test_the_ledger_says_what_clickhouse_says(platform: Platform) -> None:
@@ -43,7 +43,7 @@ def test_the_ledger_says_what_clickhouse_says(platform: Platform) -> None:
         )
     rows = platform.clickhouse.query("SELECT backlink_id, toString(state) FROM edge_current FINAL").result_rows
     folded = {int(edge): str(state) for edge, state in rows}
-    assert len(ledger) == 101
+    assert len(ledger) == 108
     assert ledger == folded
     assert unproven == (0,)
 
@@ -61,7 +61,7 @@ def test_each_loss_is_an_alert_with_a_delivery_for_each_channel_and_an_outbox_ro
     assert (events["backlink.lost"], events["backlink.recovered"]) == (15, 2)
     assert deliveries == [("email", "pending", 15), ("webhook", "pending", 15)]
     assert outbox["alert-events"] == sum(events.values())
-    assert outbox["backlink-state-events"] >= 97 + 15 + 2
+    assert outbox["backlink-state-events"] >= 103 + 15 + 2
 
 
 def test_a_page_is_asked_once_a_window_whoever_monitors_it(played: plays.Play) -> None:

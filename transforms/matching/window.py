@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transforms.collapse import PRIOR_COLUMNS
 from transforms.evidence import source_evidence
 from transforms.matching.arrays import arrow_of, frame_of, numbers_of, series_of
 from transforms.matching.edges import Matched, match_edges
@@ -70,9 +71,9 @@ def match_window(
 
     `fetches`, `pages`, `links`, `expected`, `rules`, `target_health` are rows of the datasets of those names (of
     several fetch rows of a source the standing one counts, of several target checks the newest); `due` (`DUE_SOURCES`)
-    brings `prior_link_count`, without which no collapse is noticed; `link_redirects` (`source_url_id`, `link_identity`,
-    `final_identity`) holds redirects of a source's own redirector that were checked. Every expected edge gets exactly
-    one row, also when its source was not fetched. Raises `ValueError` when a table lacks a column.
+    brings `transforms.collapse.PRIOR_COLUMNS`, without which no collapse is noticed; `link_redirects` (`LINK_REDIRECTS`)
+    says where the sources' own redirectors lead, and which edges are not missing because one could not be checked. Every
+    expected edge gets exactly one row, also when its source was not fetched. Raises `ValueError` when a table lacks a column.
     """
     results = list(
         match_slices(
@@ -176,14 +177,15 @@ class Batch:
             .to_numpy()
         )
         self.wanted = wanted(self._expected.table, rules)
+        redirects, waiting = _redirects(link_redirects)
         usable = usable_links(
             self.links,
             sources.filter("can_find").select("source_url_id", "manifest_id"),
-            None if link_redirects is None else frame_of(link_redirects),
+            redirects,
             self.wanted,
         )
         self._usable = usable.sort("source_url_id", maintain_order=True)
-        self.known = Known(sources, frame_of(target_health), self.wanted, window_start, pl.Series(dtype=pl.UInt64))
+        self.known = Known(sources, frame_of(target_health), self.wanted, window_start, waiting)
 
     def slices(self, rows: int = ROWS_PER_SLICE) -> Iterator[Slice]:
         """Slices of about so many edges plus usable links; a source is never cut."""
@@ -252,9 +254,9 @@ def observe_discovered(
     """
     ids = discovered_with_ids
     expected = EXPECTED_EDGES.conform(
-        ids.append_column("any_target", pa.repeat(pa.scalar(value=False), ids.num_rows)).append_column(
-            "was_live", pa.repeat(pa.scalar(value=False), ids.num_rows)
-        )
+        ids.append_column("any_target", pa.repeat(pa.scalar(value=False), ids.num_rows))
+        .append_column("was_live", pa.repeat(pa.scalar(value=False), ids.num_rows))
+        .append_column("was_redirected", pa.repeat(pa.scalar(value=False), ids.num_rows))
     )
     wanted = pc.unique(ids["source_url_id"])
     return match_window(
@@ -326,4 +328,13 @@ class _BySource:
 
 
 def _prior_links(due: pa.Table | None) -> pl.DataFrame | None:
-    return None if due is None else frame_of(due.select(["source_url_id", "prior_link_count"]))
+    return None if due is None else frame_of(due.select(["source_url_id", *PRIOR_COLUMNS]))
+
+
+def _redirects(table: pa.Table | None) -> tuple[pl.DataFrame | None, pl.Series]:
+    """Proven redirects, and `backlink_id` of the edges whose redirector could not be checked."""
+    if table is None:
+        return None, pl.Series(dtype=pl.UInt64)
+    frame = frame_of(table)
+    waiting = frame.filter(~pl.col("is_conclusive"))["waiting_edges"].explode().drop_nulls().unique()
+    return frame.filter(pl.col("final_identity").is_not_null()), waiting.cast(pl.UInt64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from transforms.schemas.dataset import BOOL, HASH, I16, KEY, STR, TIME, U8, U32, U64, Dataset, column
+from transforms.schemas.dataset import BOOL, HASH, I16, KEY, STR, TIME, U8, U16, U32, U64, Dataset, column
 
 DUE_SOURCES = Dataset(
     "due_sources",
@@ -28,7 +28,10 @@ DUE_SOURCES = Dataset(
         column("prior_etag", STR, "its ETag, sent back as If-None-Match", null=True),
         column("prior_last_modified", STR, "its Last-Modified, sent back as If-Modified-Since, as the server spelled it", null=True),
         column("prior_headers", STR, "headers that snapshot came with, JSON: x_robots_tag, link_header, refresh_header", null=True),
-        column("prior_link_count", U32, "links in its manifest, to notice a collapse", null=True),
+        column("prior_link_count", U32, "links in the source's last good manifest, to notice a collapse", null=True),
+        column("prior_text_bytes", U32, "visible text in that manifest", null=True),
+        column("collapsed_looks", U16, "looks since then at which the page was a collapse of it", null=True),
+        column("collapsed_since", TIME, "the first of them", null=True),
     ]),
     ("source_url_id",),
 )
@@ -52,6 +55,7 @@ EXPECTED_EDGES = Dataset(
         column("any_target", BOOL, "true: any link that a target rule of the project accepts stands for this edge "
                                    "(the import named only the source page)"),
         column("was_live", BOOL, "the edge is live in current state, for host incidents"),
+        column("was_redirected", BOOL, "it was last found through the source's own redirector", null=True),
     ]),
     ("source_url_id", "backlink_id"),
 )

@@ -1,5 +1,5 @@
-"""Which snapshots were parsed, by which parser, and where the manifest is. Here: finding and registering manifests. Not
-here: parsing, the manifests themselves (Parquet)."""
+"""Which snapshots were parsed, by which parser, and where the manifest is. Here: finding and registering manifests,
+and what the newest of a source looked like. Not here: parsing, the manifests themselves (Parquet)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import polars as pl
 import pyarrow as pa
 
-from transforms.schemas import PAGE_MANIFESTS
+from transforms.collapse import PRIOR_COLUMNS
+from transforms.schemas import DUE_SOURCES, PAGE_MANIFESTS
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
 from warehouse.ledger.engine import Ledger, Transaction
 from warehouse.ledger.sql import query, script
@@ -74,4 +75,27 @@ def register_parsed(ledger: Ledger, pages: pa.Table, *, manifest_key: str) -> in
     return new
 
 
+def remember_looks(ledger: Ledger, looks: pa.Table) -> None:
+    """Keep what complete pages looked like (`transforms.evidence.page_looks`) for the next claim of their sources.
+
+    Of a source only the look of its newest fetch counts. Remembering again changes nothing.
+    """
+    rows = looks.select(_LOOKS.names).cast(_LOOKS)
+    for start in range(0, rows.num_rows, BATCH):
+        batch = rows.slice(start, BATCH)
+
+        def work(tx: Transaction, batch: pa.Table = batch) -> None:
+            tx.stage("stage_looks", batch, key=["source_url_id"])
+            tx.execute(query("parses/looks"))
+
+        ledger.run(work)
+
+
+_LOOKS = pa.schema(
+    [
+        ("source_url_id", pa.uint64()),
+        ("fetch_job_id", pa.uint64()),
+        *((name, DUE_SOURCES.schema.field(name).type) for name in PRIOR_COLUMNS),
+    ]
+)
 _CONSUMERS = pa.schema([("source_url_id", pa.uint64()), ("manifest_id", pa.binary(16))])

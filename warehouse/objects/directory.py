@@ -73,7 +73,13 @@ class DirectoryStore:
         start = prefix.rpartition("/")[0]
         found = []
         for folder, folders, files in os.walk(self.folder / start if start else self.folder):
-            folders[:] = [name for name in folders if not name.startswith(".")]
+            above = f"{Path(folder).relative_to(self.folder).as_posix()}/".removeprefix("./")
+            folders[:] = [
+                name
+                for name in folders
+                if not name.startswith(".")
+                and (f"{above}{name}/".startswith(prefix) or prefix.startswith(f"{above}{name}"))
+            ]
             for name in files:
                 path = Path(folder, name)
                 key = path.relative_to(self.folder).as_posix()

@@ -46,7 +46,7 @@ def loopback_hosts(port: int, window: int | None = None, scenario: Scenario | No
 def demo_crawl_settings(port: int, window: int | None = None) -> CrawlSettings:
     """The crawler's settings for the demo: all gates and limits on, manners kept, waits shortened to loopback's scale.
 
-    robots.txt is asked for again in every window (they are 2 logical hours apart), so that a change of it is seen soon.
+    robots.txt and redirectors are asked again in every window (they are 2 logical hours apart), so that a change is seen soon.
     """
     return CrawlSettings.model_validate(
         {
@@ -60,6 +60,7 @@ def demo_crawl_settings(port: int, window: int | None = None) -> CrawlSettings:
             "max_backoff_wait_s": 1.0,
             "robots_ttl_s": 3600,
             "robots_error_ttl_s": 600,
+            "redirect_ttl_s": 3600,
             "test_hosts": loopback_hosts(port, window),
         }
     )

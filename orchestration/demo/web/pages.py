@@ -1,7 +1,7 @@
 """What a page of the scripted web says: status, headers and decoded body, as a function of (host, path, window).
 
 Here: HTML that looks like what people publish (navigation, prose, sidebar, footer), robots.txt, and the pages that
-stand in for others (challenge, consent wall, script shell, soft 404). Not here: connections, content encodings and
+stand in for others (challenge, consent wall, maintenance, script shell, soft 404). Not here: connections, content encodings and
 misbehaviour on the wire (`server`, `behaviours`). Nothing is random: the same arguments give the same bytes.
 """
 
@@ -254,6 +254,12 @@ SHELL = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{ti
 <script src="/static/js/main.9c8d.js"></script></body></html>
 """
 
+MAINTENANCE = """<!DOCTYPE html><html lang="en-US"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="robots" content="max-image-preview:large, noindex, follow"><title>Maintenance</title></head>
+<body id="error-page"><div class="wp-die-message">Briefly unavailable for scheduled maintenance. Check back in a minute.</div>
+</body></html>
+"""
+
 PDF = (
     b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
     b"2 0 obj<</Type/Pages/Count 0/Kids[]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
@@ -328,6 +334,8 @@ def _scripted(host: Host, page: Page, window: int) -> Answer:
             return Answer(spec["status"], HTML + headers, text.encode(), do, spec)
         case "consent":
             return Answer(200, HTML, CONSENT.encode(), do, spec)
+        case "maintenance":
+            return Answer(200, HTML, MAINTENANCE.encode(), do, spec)
         case "script_shell":
             return Answer(200, HTML, SHELL.format(title=escape(host.site)).encode(), do, spec)
         case "soft_404":

@@ -34,7 +34,7 @@ from orchestration.demo.web.pages import PLAIN, Answer, Headers, answer, last_ch
 from transforms.errors import PermanentError
 
 CONTROL_HOST = "scripted-web.invalid"
-UNCACHED = frozenset({"challenge", "consent"})
+UNCACHED = frozenset({"challenge", "consent", "maintenance"})
 """Pages that stand in for another one carry no validators, as in life."""
 CLIENT_GONE = (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionError)
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.service.ledger import data
 from tests.service.ledger.data import NOW, WINDOW
-from transforms.schemas import TARGET_HEALTH
+from transforms.collapse import PRIOR_COLUMNS
+from transforms.schemas import DUE_SOURCES, TARGET_HEALTH
 from warehouse.ledger import Ledger, claims, fetches, leases, lookups, parses, projects, targets
 from warehouse.ledger.writeback import apply_batch
 
@@ -73,6 +75,22 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     assert parses.register_parsed(ledger, data.pages([page]), manifest_key="datasets/page_manifests/y.parquet") == 0
     found = parses.find_parsed(ledger, [page["manifest_id"], b"?" * 16]).to_pylist()
     assert found == [{"manifest_id": page["manifest_id"], "link_manifest_key": "datasets/page_manifests/x.parquet", "reason": "ok", "links_found": 12, "is_truncated": False}]  # fmt: skip
+
+    # what the newest look of a source leaves for the next claim; a job that is not the newest leaves nothing
+    looks = pa.Table.from_pylist(
+        [
+            {"source_url_id": due[0]["source_url_id"], "fetch_job_id": due[0]["fetch_job_id"], "prior_link_count": 12,
+             "prior_text_bytes": 3400, "collapsed_looks": 2, "collapsed_since": NOW},
+            {"source_url_id": due[1]["source_url_id"], "fetch_job_id": due[0]["fetch_job_id"], "prior_link_count": 99,
+             "prior_text_bytes": 99, "collapsed_looks": 0, "collapsed_since": None},
+        ],
+        schema=pa.schema(
+            [("source_url_id", pa.uint64()), ("fetch_job_id", pa.uint64()),
+             *((name, DUE_SOURCES.schema.field(name).type) for name in PRIOR_COLUMNS)]
+        ),
+    )  # fmt: skip
+    for _ in range(2):
+        parses.remember_looks(ledger, looks)
 
     # target health
     claimed_targets = targets.claim_targets(ledger, window=WINDOW, shard=0, shards=1, now=NOW, owner="test").to_pylist()
@@ -160,8 +178,9 @@ def test_a_window_from_claim_to_the_next(fresh_ledger: Ledger) -> None:
     assert {name: prior[name] for name in prior if name.startswith("prior_")} == {
         "prior_content_hash": rows[0]["content_hash"], "prior_object_key": rows[0]["object_key"], "prior_document_url": due[0]["source_url"],
         "prior_content_type": "text/html; charset=utf-8", "prior_etag": '"v1"', "prior_last_modified": "Tue, 01 Dec 2026 09:00:00 GMT",
-        "prior_link_count": 12,
+        "prior_link_count": 12, "prior_text_bytes": 3400,
     }  # fmt: skip
+    assert (prior["collapsed_looks"], prior["collapsed_since"]) == (2, NOW)
 
     # 304 without validators of its own keeps those that it confirmed, and its prior stays what it was when claimed
     not_modified = data.fetch_row(prior, tomorrow.start, outcome="not_modified", reason="not_modified", http_status=304, validation_method="not_modified", etag=None, last_modified=None, wire_bytes=0, body_bytes=0)  # fmt: skip

@@ -18,8 +18,8 @@ def test_ahrefs_file(tmp_path: Path) -> None:
     assert raw.startswith(b'\xff\xfe"\x00R\x00')
     rows = list(csv.DictReader(io.StringIO(raw.decode("utf-16"), newline=""), delimiter="\t"))
     assert tuple(rows[0]) == AHREFS_COLUMNS
-    assert len(rows) == export.rows == 92
-    assert (export.accepted, export.duplicate, export.invalid) == (86, 2, 4)
+    assert len(rows) == export.rows == 99
+    assert (export.accepted, export.duplicate, export.invalid) == (93, 2, 4)
     assert rows[0]["Referring page URL"] == "http://gardening-weekly.test/best-trowels"
     assert rows[0]["Target URL"] == "http://acme-tools.test/trowels"
     assert rows[0]["Anchor"] == "Acme hand trowel"

@@ -39,7 +39,10 @@ PHENOMENA = {
     # the source says no, or shows something else
     "challenge_200", "challenge_403", "vendor_beacon", "page_403", "page_401", "consent_wall", "login_redirect",
     "robots_disallow", "robots_503", "robots_5xx_last_good", "robots_by_name", "script_shell", "link_collapse",
-    "unsupported_type",
+    "unsupported_type", "maintenance_200", "small_collapse",
+    # links through the source's own redirector
+    "link_via_redirector", "link_becomes_redirected", "redirector_leads_elsewhere", "redirector_fails",
+    "redirector_disallowed", "refresh",
     # what the source says about itself, and its size
     "source_noindex", "source_canonical", "thousands_of_links", "huge_page_found", "huge_page_unknown", "shared_suffix",
     # the target
@@ -95,7 +98,7 @@ def test_states_and_events_follow_from_the_evidence(edge: Edge) -> None:
 @pytest.mark.parametrize("edge", SCENARIO.edges, ids=_id)
 def test_reasons_fit_the_evidence(edge: Edge) -> None:
     decided = {
-        "found": {Reason.LINK_FOUND},
+        "found": {Reason.LINK_FOUND, Reason.LINK_FOUND_VIA_REDIRECT},
         "missing": {Reason.LINK_ABSENT, Reason.HTTP_404, Reason.HTTP_410},
     }
     for truth in edge.truth.values():
@@ -142,6 +145,21 @@ def _final(url: str, window: int) -> tuple[str, Answer]:
     return url, said
 
 
+def _leads_to(link: str, target: str, window: int) -> bool:
+    """Do redirects, or a page that refreshes at once, lead from a link to the target?"""
+    for _ in range(6):
+        if _stands_for(link, target):
+            return True
+        parsed = URL(link)
+        said = answer(SCENARIO, parsed.hostname, parsed.pathname + parsed.search, window)
+        refresh = re.search(rb'http-equiv="refresh" content="0; url=([^"]+)"', said.body)
+        onward = dict(said.headers).get("Location") or (refresh.group(1).decode() if refresh else None)
+        if onward is None:
+            return False
+        link = URL(onward, base=link).href
+    return False
+
+
 def _text(said: Answer) -> str:
     if said.body.startswith(b"\xff\xfe"):
         return said.body.decode("utf-16")
@@ -186,8 +204,11 @@ def test_found_and_missing_are_true_of_the_pages(edge: Edge) -> None:
             continue
         assert page.spec(window).get("do", "page") in PAGES_THAT_SHOW_THEMSELVES, f"window {window}"
         assert said.status == 200, f"window {window}"
-        there = any(_stands_for(link, edge.target) for link in _links(url, said))
-        assert there == (truth.evidence == "found"), f"window {window}"
+        direct = any(_stands_for(link, edge.target) for link in _links(url, said))
+        own = [link for link in _links(url, said) if URL(link).hostname == URL(url).hostname]
+        through = any(_leads_to(link, edge.target, window) for link in own)
+        assert direct == (truth.reasons == {Reason.LINK_FOUND}), f"window {window}"
+        assert (through and not direct) == (truth.reasons == {Reason.LINK_FOUND_VIA_REDIRECT}), f"window {window}"
 
 
 def test_no_page_holds_a_link_to_a_customer_that_the_truth_does_not_tell() -> None:

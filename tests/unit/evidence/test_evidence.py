@@ -28,13 +28,13 @@ BLOCKED = {
 UNKNOWN = {"artifact_unavailable", "origin_backoff", "window_budget", "stopped", "not_fetched"}
 ANSWERED = {
     "ok", "not_modified", "body_truncated", "parse_truncated", "parse_timeout", "parse_failed", "script_shell",
-    "link_collapse", "unsupported_type", "link_found", "link_found_via_redirect", "link_absent",
+    "link_collapse", "unsupported_type", "link_found", "link_found_via_redirect", "link_absent", "redirect_unchecked",
 }  # fmt: skip
-DECIDED = {"link_found", "link_found_via_redirect", "link_absent", "link_collapse"}
+DECIDED = {"link_found", "link_found_via_redirect", "link_absent", "link_collapse", "redirect_unchecked"}
 """Reasons that matching itself gives; they never come from a fetch."""
 
 
-def check(*, link: bool, fetch: dict[str, Any] | None, page: dict[str, Any] | None, prior: int | None = None) -> dict:
+def check(*, link: bool, fetch: dict[str, Any] | None, page: dict[str, Any] | None, prior: Any = None) -> dict:
     window = WindowBuilder()
     window.edge(PAGE, TARGET)
     if fetch is not None:
@@ -44,7 +44,7 @@ def check(*, link: bool, fetch: dict[str, Any] | None, page: dict[str, Any] | No
     if link:
         window.link(PAGE, TARGET)
     if prior is not None:
-        window.prior(PAGE, prior)
+        window.prior(PAGE, *(prior if isinstance(prior, tuple) else (prior,)))
     (row,) = window.match().observations.to_pylist()
     return row
 
@@ -109,6 +109,22 @@ def test_health_of_every_reason(reason: Reason) -> None:
         ({"link_count": 1}, 10, ("found", "link_found", False), ("none", "link_collapse", False)),
         ({"link_count": 0}, 9, ("found", "link_found", True), ("missing", "link_absent", True)),
         ({"link_count": 0}, None, ("found", "link_found", True), ("missing", "link_absent", True)),
+        # a page of any size: nearly all links and most of the text, or half of the links and nearly all text
+        ({"link_count": 0, "text_bytes": 333}, (1, 1000),
+         ("found", "link_found", False), ("none", "link_collapse", False)),
+        ({"link_count": 0, "text_bytes": 334}, (1, 1000),
+         ("found", "link_found", True), ("missing", "link_absent", True)),
+        ({"link_count": 1, "text_bytes": 100}, (5, 900),
+         ("found", "link_found", False), ("none", "link_collapse", False)),
+        ({"link_count": 2, "text_bytes": 100}, (5, 900),
+         ("found", "link_found", True), ("missing", "link_absent", True)),
+        ({"link_count": 2, "text_bytes": 90}, (5, 900),
+         ("found", "link_found", False), ("none", "link_collapse", False)),
+        # our link is gone and the page is there: a miss at once
+        ({"link_count": 0, "text_bytes": 980}, (1, 1000),
+         ("found", "link_found", True), ("missing", "link_absent", True)),
+        ({"link_count": 24, "text_bytes": 5000}, (25, 5040),
+         ("found", "link_found", True), ("missing", "link_absent", True)),
         # several oddities at once: the first of the table
         ({"link_count": 0, "is_truncated": True}, 99, ("found", "link_found", False),
          ("none", "parse_truncated", False)),
@@ -116,7 +132,7 @@ def test_health_of_every_reason(reason: Reason) -> None:
          ("none", "script_shell", False)),
     ],
 )  # fmt: skip
-def test_oddities_of_a_page(page: dict, prior: int | None, with_link: tuple, without: tuple) -> None:
+def test_oddities_of_a_page(page: dict, prior: Any, with_link: tuple, without: tuple) -> None:
     assert verdict(check(link=True, fetch=None, page=page, prior=prior)) == with_link
     assert verdict(check(link=False, fetch=None, page=page, prior=prior)) == without
 

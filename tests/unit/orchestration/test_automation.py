@@ -40,9 +40,10 @@ def test_the_sensor_folds_a_window_once_all_of_its_shards_are_parsed() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         for shard in range(2):
             done(instance, "link_manifests", f"{shard}|2026-11-20-10:00")
-        done(instance, "target_health", "0|2026-11-20-10:00")
+            done(instance, "target_health", f"{shard}|2026-11-20-10:00")
+        done(instance, "redirect_checks", "0|2026-11-20-10:00")
         assert asked(instance) == []
-        done(instance, "target_health", "1|2026-11-20-10:00")
+        done(instance, "redirect_checks", "1|2026-11-20-10:00")
         assert asked(instance) == ["2026-11-20-10:00"]
         done(instance, "current_state", "2026-11-20-10:00")
         assert asked(instance) == []

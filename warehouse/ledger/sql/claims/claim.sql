@@ -21,10 +21,12 @@ LEFT JOIN stage_locked AS l ON l.source_url_id = c.source_url_id
 WHERE l.source_url_id IS NULL;
 
 INSERT INTO page_fetch_jobs (source_url_id, fetch_profile_hash, validation_window, bucket, validation_deadline, coalescing_key,
-                             priority, available_at, due_at, is_confirmation, prior_job_id)
+                             priority, available_at, due_at, is_confirmation, prior_job_id,
+                             good_link_count, good_text_bytes, collapsed_looks, collapsed_since)
 SELECT c.source_url_id, %(profile)s, %(start)s, d.bucket, %(deadline)s,
        UNHEX(SHA2(CONCAT(c.source_url_id, ':', LOWER(HEX(%(profile)s)), ':', %(window_key)s), 256)),
-       MAX(c.priority), %(now)s, MIN(IF(c.is_due = 1, c.due_at, NULL)), MAX(c.is_confirmation), MAX(r.last_body_job_id)
+       MAX(c.priority), %(now)s, MIN(IF(c.is_due = 1, c.due_at, NULL)), MAX(c.is_confirmation), MAX(r.last_body_job_id),
+       MAX(r.good_link_count), MAX(r.good_text_bytes), MAX(r.collapsed_looks), MAX(r.collapsed_since)
 FROM stage_consumers AS c
 JOIN urls AS u ON u.id = c.source_url_id
 JOIN domains AS d ON d.id = u.domain_id

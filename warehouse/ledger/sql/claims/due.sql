@@ -6,8 +6,7 @@ SELECT j.source_url_id, COALESCE(c.new_url, u.normalized_url), COALESCE(c.new_ha
        IF(s.id IS NULL OR p.failure_code = 'body_truncated', NULL, p.etag),
        IF(s.id IS NULL OR p.failure_code = 'body_truncated', NULL, p.last_modified),
        IF(s.id IS NULL, NULL, p.response_headers),
-       (SELECT m.links_found FROM page_parse_results AS m
-        WHERE m.content_snapshot_id = s.id AND m.status = 'completed' ORDER BY m.id DESC LIMIT 1)
+       j.good_link_count, j.good_text_bytes, j.collapsed_looks, j.collapsed_since
 FROM page_fetch_jobs AS j
 JOIN urls AS u ON u.id = j.source_url_id
 JOIN domains AS d ON d.id = u.domain_id

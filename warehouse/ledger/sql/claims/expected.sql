@@ -1,6 +1,6 @@
 SELECT g.tenant_id, g.project_id, b.id, g.crawl_run_id, g.id, b.source_url_id,
        COALESCE(sc.new_url, su.normalized_url), COALESCE(sc.new_hash, su.url_hash), sd.registrable_domain,
-       b.target_url_id, COALESCE(tc.new_url, tu.normalized_url), COALESCE(tc.new_hash, tu.url_hash), b.any_target, b.current_state = 'live'
+       b.target_url_id, COALESCE(tc.new_url, tu.normalized_url), COALESCE(tc.new_hash, tu.url_hash), b.any_target, b.current_state = 'live', b.is_redirected
 FROM page_fetch_jobs AS j
 JOIN crawl_page_fetch_consumers AS k ON k.page_fetch_job_id = j.id
 JOIN crawl_pages AS g ON g.id = k.crawl_page_id
