@@ -36,6 +36,9 @@ TRACKING_PARAMETERS = (
 )
 """Parameters that only say where a click came from, as a regular expression over the name."""
 
+_IS_TRACKING = rf"(?i)^(?:{TRACKING_PARAMETERS})(?:=|$)"
+"""One whole `name=value` or `name` of a query; `&` alone stands between two (WHATWG URL §5.1), a `;` belongs to a value."""
+
 
 class Scope(StrEnum):
     DOMAIN = "domain"
@@ -138,7 +141,7 @@ def comparison_key(identity: pl.Expr, *, drop_slash: bool = False) -> pl.Expr:
     path, query = parts.struct.field("field_0"), parts.struct.field("field_1")
     if drop_slash:
         path = path.str.strip_suffix("/")
-    kept = query.str.replace_all(rf"(?i)(?:^|&)(?:{TRACKING_PARAMETERS})(?:=[^&]*)?", "").str.strip_prefix("&")
+    kept = query.str.split("&").list.eval(pl.element().filter(~pl.element().str.contains(_IS_TRACKING))).list.join("&")
     return pl.when(query.is_null() | ((kept == "") & (query != ""))).then(path).otherwise(path + "?" + kept)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 _OWS = " \t"
 _TOKEN_END = re.compile(r"[ \t=;,]")
+_EXTENDED_VALUE = re.compile(r"(?:%[0-9A-Fa-f]{2}|[^%\"\\ \t])*")
 
 
 class HeaderLink(NamedTuple):
@@ -111,7 +112,7 @@ def _extended(text: str) -> str | None:
     """RFC 8187 `charset'language'percent-encoded`; None when it is not one (then it is ignored)."""
     charset, _, rest = text.partition("'")
     _, quote, encoded = rest.partition("'")
-    if not quote or charset.lower() not in ("utf-8", "iso-8859-1"):
+    if not quote or charset.lower() not in ("utf-8", "iso-8859-1") or _EXTENDED_VALUE.fullmatch(encoded) is None:
         return None
     try:
         return unquote_to_bytes(encoded).decode(charset)

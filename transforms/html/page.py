@@ -110,7 +110,7 @@ def parse_page(
     base_url = base_of(elements, document)
     resolver = document if base_url == document_url else Resolver(base_url, encode)
 
-    header_links = parse_links(link_header)
+    header_links = [link for link in parse_links(link_header) if link.rel and _is_own(link, document)]
     verdict = combine(_meta_robots(elements, agent), header_directives(x_robots_tag, agent), at)
     page_follow = (
         "nofollow_meta" if verdict.meta_nofollow else "nofollow_header" if verdict.header_nofollow else "follow"
@@ -132,8 +132,8 @@ def parse_page(
     collect_headers(collector, header_links, refresh_header, document)
 
     canonical_html, issues = _canonicals(canonical_raw, resolver, "html")
-    own_header_links = [link.target for link in header_links if "canonical" in link.rel and _is_own(link, document)]
-    canonical_header, header_issues = _canonicals(own_header_links, document, "header")
+    header_canonicals = [link.target for link in header_links if "canonical" in link.rel]
+    canonical_header, header_issues = _canonicals(header_canonicals, document, "header")
     issues += header_issues
     if canonical_html and canonical_header and canonical_html[0] != canonical_header[0]:
         issues.append("header_and_html_differ")
@@ -213,11 +213,11 @@ def _meta_robots(elements: list[tuple[LexborNode, str, dict[str, str | None]]], 
 
 
 def _is_own(link: HeaderLink, document: Resolver) -> bool:
-    """The link is about this document: no anchor, or one that resolves to it (RFC 8288 §3.2)."""
+    """The link is about this document: no anchor, or one that resolves to it, not to a part of it (RFC 8288 §3.2)."""
     if link.anchor is None:
         return True
     resolved = document.resolve(link.anchor)
-    return resolved is not None and resolved.partition("#")[0] == document.base.partition("#")[0]
+    return resolved is not None and resolved.removesuffix("#") == document.base.partition("#")[0]
 
 
 def _canonicals(raws: Sequence[str], resolver: Resolver, where: str) -> tuple[list[str], list[str]]:

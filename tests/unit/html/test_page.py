@@ -179,6 +179,26 @@ def test_canonicals_are_kept_apart_and_judged() -> None:
     ]  # RFC 8288 §3.2: another context says nothing of us
 
 
+def test_header_links_of_another_context_or_without_a_relation_are_no_links_of_this_page() -> None:
+    _, links = parse(
+        "x",
+        link_header=[
+            "</own>; rel=next",
+            "</other>; rel=next; anchor=/elsewhere",
+            "</part>; rel=next; anchor='#part'",
+            '</section>; rel=next; anchor="#section"',
+            "</none>",
+            '</same>; rel=prev; anchor="?"',
+            '</page>; rel="prev next"; anchor="page#"',
+        ],
+    )
+    # RFC 8288 §3.2 and Appendix B.2, step 17: one link for each relation of this context.
+    assert [(one["raw_href"], one["rel"]) for one in links if one["kind"] == "link_header"] == [
+        ("/own", ("next",)),
+        ("/page", ("prev", "next")),
+    ]
+
+
 def test_title_and_language() -> None:
     page, _ = parse("<html lang=' de-AT '><svg><title>s</title></svg><title> a\n b </title>")
     assert (page["title"], page["language"]) == ("a b", "de-AT")

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transforms.matching.rules import accepted, candidates, rule_frame
 from transforms.matching.tolerance import url_parts
 from transforms.schemas import TARGET_RULES
-from transforms.targets import BadTarget, Target, covering, domain_target, parse_target
-from transforms.urls import identify_many
+from transforms.targets import BadTarget, Target, comparison_key, covering, domain_target, parse_target
+from transforms.urls import identify, identify_many
 
 
 @pytest.mark.parametrize(
@@ -171,3 +173,79 @@ def test_import_and_matching_agree_on_what_a_target_covers(strict: bool) -> None
         differing = urls.filter(pl.col("url_id").is_in(list(theirs ^ ours)))["identity"].to_list()
         assert not differing, (written, differing)
         assert ours or strict
+
+
+KEYS = [
+    # only whole parameters, in any case, position and number
+    ("https://a.example/p?gclid=1", "a.example/p"),
+    ("https://a.example/p?gclid", "a.example/p"),
+    ("https://a.example/p?gclid=", "a.example/p"),
+    ("https://a.example/p?GCLID=1&Utm_Source=x&fbclid=2", "a.example/p"),
+    ("https://a.example/p?gclid=1&gclid=2&b=3", "a.example/p?b=3"),
+    ("https://a.example/p?a=1&gclid=2&b=3", "a.example/p?a=1&b=3"),
+    ("https://a.example/p?a=1&b=2&msclkid=3", "a.example/p?a=1&b=2"),
+    ("https://a.example/p?gclidx=1", "a.example/p?gclidx=1"),
+    ("https://a.example/p?gclidx", "a.example/p?gclidx"),
+    ("https://a.example/p?xgclid=1", "a.example/p?xgclid=1"),
+    ("https://a.example/p?a=gclid", "a.example/p?a=gclid"),
+    ("https://a.example/p?a=gclid=1", "a.example/p?a=gclid=1"),
+    ("https://a.example/p?gclid[]=1", "a.example/p?gclid[]=1"),
+    ("https://a.example/p?gclid%5B%5D=1", "a.example/p?gclid%5B%5D=1"),
+    ("https://a.example/p?utm_=1&utm=2&utm-source=3", "a.example/p?utm_=1&utm=2&utm-source=3"),
+    ("https://a.example/p?utm_source.x=1", "a.example/p?utm_source.x=1"),
+    ("https://a.example/p?igshid=1&igsh=2&igshx=3", "a.example/p?igshx=3"),
+    ("https://a.example/p?utm%5Fsource=1", "a.example/p"),  # the identity has decoded it
+    ("https://a.example/p?utm_source%3D1", "a.example/p?utm_source%3D1"),  # an encoded = belongs to the name
+    # what is no separator, no query, or nothing
+    ("https://a.example/p?a=1;gclid=2", "a.example/p?a=1;gclid=2"),
+    ("https://a.example/p?gclid=1;b=2", "a.example/p"),
+    ("https://a.example/p?b=2?gclid=1", "a.example/p?b=2?gclid=1"),
+    ("https://a.example/gclid=1", "a.example/gclid=1"),
+    ("https://a.example/p&gclid=1", "a.example/p&gclid=1"),
+    ("https://a.example/p#gclid=1", "a.example/p"),
+    ("https://a.example/p?", "a.example/p?"),
+    ("https://a.example/p?&", "a.example/p?&"),
+    ("https://a.example/p?a=1&&b=2", "a.example/p?a=1&&b=2"),
+    ("https://a.example/p?&gclid=1&", "a.example/p?&"),
+    ("https://a.example/p?&gclid=1", "a.example/p"),
+]
+
+
+@pytest.mark.parametrize(("url", "key"), KEYS)
+def test_click_tracking_is_whole_parameters(url: str, key: str) -> None:
+    assert pl.select(comparison_key(pl.lit(identify(url).identity))).item() == key
+
+
+NAMES = [
+    "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content", "utm_id", "gclid", "gclsrc", "gbraid", "wbraid", "dclid",
+    "fbclid", "msclkid", "yclid", "twclid", "ttclid", "li_fat_id", "igshid", "igsh", "mc_cid", "mc_eid", "_hsenc", "_hsmi", "mkt_tok",
+    "vero_id", "oly_anon_id", "oly_enc_id", "srsltid", "epik", "_openstat", "ysclid", "rb_clickid", "s_kwcid", "wickedid",
+]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(
+                st.sampled_from(NAMES),
+                st.sampled_from(NAMES).flatmap(
+                    lambda name: st.sampled_from([name + "x", "x" + name, name[:-1], name + ";a"])
+                ),
+                st.text("ab_.", max_size=3),
+            ),
+            st.booleans(),
+            st.sampled_from(["", "=", "=1", "=gclid", "=1;gclid=2"]),
+        ),
+        max_size=6,
+    )
+)
+def test_everything_but_click_tracking_keeps_two_urls_apart(parameters: list[tuple[str, bool, str]]) -> None:
+    query = "&".join((name.upper() if upper else name) + value for name, upper, value in parameters)
+    kept = "&".join(
+        (name.upper() if upper else name) + value
+        for name, upper, value in parameters
+        if not (name in NAMES or (name.startswith("utm_") and name[4:].replace("_", "a").isalnum()))
+    )
+    expected = "a.example/p" + (f"?{kept}" if kept or not query else "")
+    key = pl.select(comparison_key(pl.lit("https://a.example/p?" + query))).item()
+    assert key == expected
