@@ -21,6 +21,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("orchestration.cli.run:run", "Run all that is due now, or one window."),
     "status": ("orchestration.cli.status:status", "Projects, states, what is due, last windows."),
     "explain": ("orchestration.cli.explain:explain", "The chain of evidence of one edge."),
+    "identities": ("orchestration.cli.identities:app", "Bring URL identities to this code's version of the rules."),
     "stack": ("orchestration.cli.stack:app", "The local stack: up, down, status, logs."),
     "url": ("orchestration.cli.url:url", "What a URL is to us, and why."),
     "parse": ("orchestration.cli.parse:parse", "What a page says: a page row and its links."),

@@ -129,6 +129,21 @@ def migrate_identities(
         return run.outcome()
 
 
+def merged_edges(ledger: Ledger) -> pa.Table:
+    """Every edge that ever became another one: `loser_id`, `survivor_id`, `project_id`, by loser."""
+    with ledger.transaction() as tx:
+        return tx.table("SELECT loser_id, survivor_id, project_id FROM backlink_merges ORDER BY loser_id", _MERGES)
+
+
+def facts_moved(ledger: Ledger, *, now: datetime) -> None:
+    """Note that the facts of all merged edges lie with their survivors."""
+    ledger.run(
+        lambda tx: tx.execute(
+            "UPDATE backlink_merges SET facts_moved_at = %(now)s WHERE facts_moved_at IS NULL", {"now": now}
+        )
+    )
+
+
 class _Run:
     """One run of the migration; everything that matters is in the ledger."""
 
@@ -468,6 +483,7 @@ _PLANNED = pa.schema(
         ("survivor_id", pa.uint64()),
     ]
 )
+_MERGES = pa.schema([("loser_id", pa.uint64()), ("survivor_id", pa.uint64()), ("project_id", pa.binary(16))])
 _MOVERS = pa.schema(
     [
         ("id", pa.uint64()),
