@@ -1,11 +1,15 @@
 """Stage 5, `link_observations`: manifests x expected edges x target rules → one evidence row per edge; new edges are
 registered; everything is loaded into ClickHouse."""
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
 from assets import due_sources, link_manifests, redirect_checks, tables, target_health
 from assets.partition import windows
@@ -22,6 +26,7 @@ from transforms.schemas import (
     PAGE_FETCHES,
     PAGE_MANIFESTS,
     TARGET_RULES,
+    Dataset,
 )
 from transforms.windows import Window
 from warehouse import clickhouse
@@ -31,40 +36,80 @@ from warehouse.ledger.tables import EDGES, URLS
 KEY = dg.AssetKey(["backlinks", "link_observations"])
 
 
+BATCH_ROWS = 500_000
+"""Expected edges plus links that are read and matched at once, whatever a shard holds."""
+
+_SEEN = pa.schema([LINK_OBSERVATIONS.schema.field(name) for name in ("observation_id", "evidence", "evidence_reason")])
+
+
 def observe(platform: Platform, window: Window) -> tuple[pa.Table, dict[str, int]]:
-    """Evidence of every expected edge of the window, shard by shard. Returns (observations, counts)."""
+    """Evidence of every expected edge of the window, in batches of sources. Returns (observation_id, evidence and reason of
+    every edge; counts)."""
     store = platform.datasets
-    parts = [LINK_OBSERVATIONS.empty()]
+    seen = [_SEEN.empty_table()]
     counts: list[dict[str, int]] = []
     shards = sorted({key.rsplit("shard=", 1)[-1].split("/")[0] for key in store.part_keys(EXPECTED_EDGES, window)})
     for shard in map(int, shards):
-        fetches = latest_fetches(store.read(PAGE_FETCHES, window, shard))
-        clickhouse.load_fetches(platform.clickhouse, fetches, window)
-        inputs: dict[str, Any] = {
-            "window_start": window.start,
-            "fetches": fetches,
-            "pages": store.read(PAGE_MANIFESTS, window, shard),
-            "links": store.read(LINK_MANIFESTS, window, shard),
-            "rules": _of_living_projects(platform, store.read(TARGET_RULES, window, shard)),
-            "due": store.read(DUE_SOURCES, window, shard),
-            "link_redirects": store.read(LINK_REDIRECTS, window, shard),
-        }
-        expected = _of_living_projects(platform, store.read(EXPECTED_EDGES, window, shard))
-        health = _health(platform, window, expected["target_url_id"])
-        matched = matching.match_window(**inputs, expected=expected, target_health=health)
-        found = _register(platform, matched.discovered)
-        fresh = matching.observe_discovered(
-            found, **inputs, target_health=_health(platform, window, found["target_url_id"])
-        )
-        parts += [matched.observations, fresh.observations]
-        counts += [matched.counts, {"discovered": 0} | fresh.counts]
-        store.write_part(OCCURRENCES, window, shard, pa.concat_tables([matched.occurrences, fresh.occurrences]), "all")
-        store.write_part(
-            LINK_OBSERVATIONS, window, shard, pa.concat_tables([matched.observations, fresh.observations]), "all"
-        )
-    observations = pa.concat_tables(parts)
-    loaded = clickhouse.load_observations(platform.clickhouse, observations)
-    return observations, tables.total([*counts, {"loaded_new": loaded.new, "loaded_corrected": loaded.corrected}])
+        written: set[str] = set()
+        for number, batch in enumerate(_batches(platform, window, shard)):
+            observations, occurrences, count = _observe_batch(platform, window, shard, batch)
+            for dataset, rows in ((OCCURRENCES, occurrences), (LINK_OBSERVATIONS, observations)):
+                written.add(store.write_part(dataset, window, shard, rows, f"batch-{number:04}"))
+            loaded = clickhouse.load_observations(platform.clickhouse, observations)
+            seen.append(observations.select(_SEEN.names))
+            counts.append(count | {"loaded_new": loaded.new, "loaded_corrected": loaded.corrected})
+        # An earlier run may have cut its rows otherwise.
+        there = {key for dataset in (OCCURRENCES, LINK_OBSERVATIONS) for key in store.part_keys(dataset, window, shard)}
+        platform.objects.delete(there - written)
+    return pa.concat_tables(seen), tables.total(counts)
+
+
+def _batches(platform: Platform, window: Window, shard: int) -> list[pads.Expression | None]:
+    """Ranges of sources, as filters; None is all of them."""
+    edges_of, links_of = (
+        platform.datasets.read(dataset, window, shard, columns=["source_url_id"])["source_url_id"]
+        for dataset in (EXPECTED_EDGES, LINK_MANIFESTS)
+    )
+    field = pads.field("source_url_id")
+    filters: list[pads.Expression | None] = []
+    for low, high in matching.source_ranges(edges_of, links_of, BATCH_ROWS):
+        bounds = [field >= pa.scalar(low, pa.uint64())] if low is not None else []
+        bounds += [field < pa.scalar(high, pa.uint64())] if high is not None else []
+        filters.append(reduce(and_, bounds) if bounds else None)
+    return filters
+
+
+def _observe_batch(
+    platform: Platform, window: Window, shard: int, only: pads.Expression | None
+) -> tuple[pa.Table, pa.Table, dict[str, int]]:
+    """(observations, occurrences, counts) of some sources; what they show that is new is registered and observed too."""
+
+    def read(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Table:
+        return platform.datasets.read(dataset, window, shard, columns=columns, filters=only)
+
+    fetches = latest_fetches(read(PAGE_FETCHES))
+    clickhouse.load_fetches(platform.clickhouse, fetches, window)
+    inputs: dict[str, Any] = {
+        "window_start": window.start,
+        "fetches": fetches,
+        "pages": read(PAGE_MANIFESTS),
+        "links": read(LINK_MANIFESTS, matching.LINK_COLUMNS),
+        "rules": _of_living_projects(platform, platform.datasets.read(TARGET_RULES, window, shard)),
+        "due": read(DUE_SOURCES),
+        "link_redirects": read(LINK_REDIRECTS),
+    }
+    expected = _of_living_projects(platform, read(EXPECTED_EDGES))
+    health = _health(platform, window, expected["target_url_id"])
+    matched = matching.match_window(**inputs, expected=expected, target_health=health)
+    found = _register(platform, matched.discovered)
+    fresh = matching.observe_discovered(
+        found, **inputs, target_health=_health(platform, window, found["target_url_id"])
+    )
+    return (
+        pa.concat_tables([matched.observations, fresh.observations]),
+        pa.concat_tables([matched.occurrences, fresh.occurrences]),
+        tables.total([matched.counts, {"discovered": 0} | fresh.counts]),
+    )
 
 
 def _health(platform: Platform, window: Window, target_url_ids: pa.ChunkedArray) -> pa.Table:

@@ -27,15 +27,16 @@ from transforms.matching.observations import Known, Observed, Rows, discoveries,
 from transforms.matching.shared import usable_links, wanted
 from transforms.schemas import DISCOVERED_EDGES, EXPECTED_EDGES, LINK_MANIFESTS, LINK_OBSERVATIONS, OCCURRENCES
 
-ROWS_PER_SLICE = 400_000
-"""Expected edges plus links of a slice: about 1 GB at the peak."""
+ROWS_PER_SLICE = 200_000
+"""Expected edges plus usable links of a slice: about 250 MB beside what a call holds anyway."""
 
 
-_LINK_COLUMNS = [
+LINK_COLUMNS = [
     "source_url_id", "manifest_id", "position", "kind", "identity", "identity_hash", "host", "registrable_domain",
     "anchor_text", "is_image", "rel_nofollow", "rel_ugc", "rel_sponsored", "follow", "placement", "locator",
     "occurrence_key",
 ]  # fmt: skip
+"""What matching reads of `LINK_MANIFESTS`."""
 
 
 SourceIds = npt.NDArray[np.uint64]
@@ -163,6 +164,7 @@ class Batch:
         self.links = _needed(links)
         self._expected = _BySource(EXPECTED_EDGES.conform(expected))
         self._link_sources = _BySource(self.links.select(["source_url_id"]))
+        redirects, waiting = _redirects(link_redirects)
         sources = source_evidence(fetches, pages, _prior_links(due))
         self._can_find = np.concatenate([[False], sources["can_find"].to_numpy()])
         self._source = (
@@ -177,7 +179,6 @@ class Batch:
             .to_numpy()
         )
         self.wanted = wanted(self._expected.table, rules)
-        redirects, waiting = _redirects(link_redirects)
         usable = usable_links(
             self.links,
             sources.filter("can_find").select("source_url_id", "manifest_id"),
@@ -275,10 +276,16 @@ def observe_discovered(
 
 def _needed(links: pa.Table) -> pa.Table:
     """The columns of `LINK_MANIFESTS` that matching reads; the raw spellings stay behind."""
-    missing = [name for name in _LINK_COLUMNS if name not in links.column_names]
+    missing = [name for name in LINK_COLUMNS if name not in links.column_names]
     if missing:
         raise ValueError(f"dataset {LINK_MANIFESTS.name}: columns are missing: {', '.join(missing)}")
-    return links.select(_LINK_COLUMNS)
+    return links.select(LINK_COLUMNS)
+
+
+def source_ranges(edges: pa.ChunkedArray, links: pa.ChunkedArray, rows: int) -> list[tuple[int | None, int | None]]:
+    """Half-open ranges of `source_url_id` that hold about so many edges and links each, for who reads a window in parts;
+    None is no bound. A source is never cut. Both are columns of `source_url_id`."""
+    return _ranges(numbers_of(edges), numbers_of(links), rows)
 
 
 def _ranges(edges: SourceIds, links: SourceIds, rows_per_slice: int) -> list[tuple[int | None, int | None]]:

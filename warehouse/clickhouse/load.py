@@ -114,14 +114,15 @@ def _replace(client: Client, dataset: Dataset, table: pa.Table, window: Window, 
 
 
 def _stored_versions(client: Client, table: pa.Table) -> pl.DataFrame:
-    span = pc.min_max(table["window_start"]).as_py()
+    span, sources = (pc.min_max(table[name]).as_py() for name in ("window_start", "source_url_id"))
     stored = client.query_arrow(
         "SELECT observation_id, argMax(evidence_hash, ingest_version) AS stored_hash, "
         "max(ingest_version) AS stored_version "
         "FROM backlink_observations_fact "
         "WHERE window_start BETWEEN {first:DateTime64(6, 'UTC')} AND {last:DateTime64(6, 'UTC')} "
+        "AND source_url_id BETWEEN {low:UInt64} AND {high:UInt64} "  # a batch is a range of sources
         "GROUP BY observation_id",
-        parameters={"first": span["min"], "last": span["max"]},
+        parameters={"first": span["min"], "last": span["max"], "low": sources["min"], "high": sources["max"]},
     )
     return pl.DataFrame(
         {
