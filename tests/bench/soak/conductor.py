@@ -17,6 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import stamina.instrumentation
 from rich.console import Console
 from rich.table import Table
 
@@ -274,6 +275,7 @@ def report(verdict: Verdict, console: Console) -> None:
 def soak(scene: Scene, seconds: float, seed: int) -> Verdict:
     """Run it, finish it, judge it. Everything that it starts is stopped at the end."""
     warm()
+    stamina.instrumentation.set_on_retry_hooks([])  # the database goes away because we make it
     folder = scene.path
     scene.write()
     web = WebProcess(scene.hosts, seed, folder)

@@ -98,16 +98,16 @@ def judge(
     parts = [(w, platform.datasets.read(PAGE_FETCHES, w)) for w in windows]
     rows = pl.concat([_with_window(table, w) for w, table in parts])
     latest = pl.concat([_with_window(latest_fetches(table), w) for w, table in parts])
-    _nothing_lost(verdict, jobs, due, latest)
+    nothing_lost(verdict, jobs, due, latest)
     settled = rows.filter(pl.col("outcome") != Outcome.DEFERRED.value)
     per_job = settled.group_by("window", "source_url_id").len()
     verdict.promise("pages committed twice (Parquet)", per_job.filter(pl.col("len") > 1).height)
     done = jobs.filter(pl.col("outcome").is_not_null() & (pl.col("outcome") != Outcome.DEFERRED.value))
     counted = int(usage[0] or 0) if usage else 0
     verdict.promise("page checks counted twice or not at all (ledger)", abs(counted - done.height))
-    _nothing_asked_again(verdict, jobs, arrivals)
-    _no_gap_violated(verdict, scene, arrivals, faults)
-    _bodies_are_there(verdict, platform, latest)
+    nothing_asked_again(verdict, jobs, arrivals)
+    no_gap_violated(verdict, scene, arrivals, faults)
+    bodies_are_there(verdict, platform, latest)
     verdict.promise("leases still held", len(leases))
     internal = rows.filter(pl.col("detail").str.starts_with("Internal error").fill_null(False)).height
     verdict.promise("internal errors of the crawler", internal)
@@ -132,7 +132,7 @@ def _counts(rows: pl.DataFrame, column: str) -> dict[str, int]:
     return dict(Counter(rows[column].to_list()).most_common())
 
 
-def _nothing_lost(verdict: Verdict, jobs: pl.DataFrame, due: pl.DataFrame, latest: pl.DataFrame) -> None:
+def nothing_lost(verdict: Verdict, jobs: pl.DataFrame, due: pl.DataFrame, latest: pl.DataFrame) -> None:
     """Each due source has one outcome, and the ledger and Parquet tell the same."""
     key = ["window", "source_url_id"]
     both = jobs.join(latest.select(*key, "outcome", "fetched_at"), on=key, how="left", suffix="_parquet")
@@ -153,7 +153,7 @@ def _nothing_lost(verdict: Verdict, jobs: pl.DataFrame, due: pl.DataFrame, lates
     verdict.examples += [f"differs: {row}" for row in differ.head(3).iter_rows()]
 
 
-def _nothing_asked_again(verdict: Verdict, jobs: pl.DataFrame, arrivals: Mapping[str, Sequence[Arrival]]) -> None:
+def nothing_asked_again(verdict: Verdict, jobs: pl.DataFrame, arrivals: Mapping[str, Sequence[Arrival]]) -> None:
     """Every request of a page lies between the claim and the outcome of one of its jobs."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for url, begun, ended, outcome in jobs.select("url", "begun_at", "fetched_at", "outcome").iter_rows():
@@ -175,7 +175,7 @@ def _nothing_asked_again(verdict: Verdict, jobs: pl.DataFrame, arrivals: Mapping
     verdict.figures["requests in all"] = sum(len(seen) for seen in arrivals.values())
 
 
-def _no_gap_violated(
+def no_gap_violated(
     verdict: Verdict, scene: Scene, arrivals: Mapping[str, Sequence[Arrival]], faults: Sequence[Fault]
 ) -> None:
     gaps: list[float] = []
@@ -240,7 +240,7 @@ def _cause(scene: Scene, origin: str, requests: Sequence[Arrival], near: Sequenc
     return f"after {', '.join(sorted(kinds))}" if kinds else "nothing special"
 
 
-def _bodies_are_there(verdict: Verdict, platform: Platform, latest: pl.DataFrame) -> None:
+def bodies_are_there(verdict: Verdict, platform: Platform, latest: pl.DataFrame) -> None:
     """Every body that an outcome names is in the store, hashes to its name, and is of the page it is said to be of."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for key, url in latest.filter(pl.col("object_key").is_not_null()).select("object_key", "final_url").iter_rows():
