@@ -39,7 +39,7 @@ _WORD = re.compile(rb"[^\s/]+")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One Allow or Disallow line. `text` is the line as a person wrote it."""
+    """One Allow or Disallow line. `text` is the line as a person wrote it, without its comment."""
 
     allow: bool
     text: str
@@ -107,7 +107,7 @@ def parse_robots(body: bytes, agent: str) -> Robots:
     saw_named = saw_anyone = False
     current: list[Group] = []
     in_rules = True
-    for key, value in _records(body):
+    for key, value, line in _records(body):
         if key in _USER_AGENT:
             if in_rules:
                 current, in_rules = [], False
@@ -125,7 +125,7 @@ def parse_robots(body: bytes, agent: str) -> Robots:
         else:
             in_rules = True
             if value and current:
-                rule = _rule(key in _ALLOW, value)
+                rule = _rule(key in _ALLOW, value, line)
                 for group in current:
                     group.rules.append(rule)
     named.seal()
@@ -135,8 +135,8 @@ def parse_robots(body: bytes, agent: str) -> Robots:
     return Robots(anyone if saw_anyone else None)
 
 
-def _records(body: bytes) -> list[tuple[bytes, bytes]]:
-    """The key-value lines that matter, keys lower case, comments and blanks gone."""
+def _records(body: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """Key (lower case), value and text of each line that matters, comments and blanks around them gone."""
     if len(body) > MAX_ROBOTS_BYTES:
         body = body[:MAX_ROBOTS_BYTES]
         cut = max(body.rfind(b"\n"), body.rfind(b"\r"))
@@ -153,7 +153,7 @@ def _records(body: bytes) -> list[tuple[bytes, bytes]]:
             key, value = parts
         key = key.strip().lower()
         if key in _KEYS:
-            records.append((key, value.strip(b" \t\0\f\v")))
+            records.append((key, value.strip(b" \t\0\f\v"), line))
     return records
 
 
@@ -175,14 +175,13 @@ def _seconds(value: bytes) -> float | None:
     return seconds if 0 <= seconds < 1e6 else None
 
 
-def _rule(allow: bool, value: bytes) -> Rule:
-    text = f"{'Allow' if allow else 'Disallow'}: {value.decode('utf-8', 'replace')}"
+def _rule(allow: bool, value: bytes, line: bytes) -> Rule:
     plain = _normalise(value, is_pattern=True)
     forms: tuple[_Pattern, ...] = (_Pattern.of(plain),)
     strict = _encode_query(plain)
     if strict != plain or b"?" in plain:
         forms = (*forms, _Pattern.of(strict))
-    return Rule(allow, text, len(plain), forms)
+    return Rule(allow, line.decode("utf-8", "replace"), len(plain), forms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,6 +226,61 @@ def test_the_verdict_names_the_line() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("disallow:/a", "disallow:/a"),
+        (" DISALLOW\t :  /a   # why", "DISALLOW\t :  /a"),
+        ("Disalow /a", "Disalow /a"),
+        ("Disallow: /\u30c4*a", "Disallow: /\u30c4*a"),
+        ("Disallow: /%E3%83%84*A$", "Disallow: /%E3%83%84*A$"),
+    ],
+)
+def test_the_rule_is_shown_as_in_the_file(line: str, shown: str) -> None:
+    robots = f"user-agent: *\n{line}\n".encode()
+    assert {rule.text for rule in parse_robots(robots, BOT).group.rules} == {shown}  # type: ignore[union-attr]
+
+
+WILD = [
+    # markup, NULs, rubbish and blanks around what is meant
+    ("<html>\n<br>\nUser-agent: *\n<br />\nDisallow: /", "/x", False),
+    ("User-agent: *\n\0Disallow: /a\0", "/a", False),
+    ("User-agent: *\nDisallow: /a\0b", "/a%00b", False),
+    ("User-agent: *\n\xa0Disallow: /", "/x", True),  # a no-break space is no blank
+    ("User-agent: *\nDisallow: /" + "a" * 20_000, "/" + "a" * 19_999, True),  # a long line is not cut
+    ("User-agent: *\nDisallow: /" + "a" * 20_000, "/" + "a" * 20_000, False),
+    # other records stand between agents and do not part them
+    ("User-agent: FooBot\nCrawl-delay: 5\nUser-agent: b\nDisallow: /", "/x", False),
+    ("User-agent: FooBot\nSitemap: http://x\nfoo: bar\nUser-agent: b\nDisallow: /", "/x", False),
+    ("User-agent: FooBot\n\nUser-agent: *\nDisallow: /", "/x", False),
+    ("User-agent: FooBot\nDisallow:\n\nUser-agent: *\nDisallow: /", "/x", True),
+    # product tokens that only look alike
+    ("User-agent: FooBot-News\nDisallow: /", "/x", True),
+    ("User-agent: Foo\nDisallow: /\nUser-agent: *\nDisallow: /y", "/x", True),
+    ("User-agent: Mozilla/5.0 (compatible; FooBot/2.1)\nDisallow: /", "/x", True),
+    ("User-agent: FooBot, BarBot\nDisallow: /", "/x", False),
+    ("User-agent: FooBot*\nDisallow: /", "/x", False),
+    # a rule is a path, nothing is resolved in it; a URL is one that a browser would send
+    ("User-agent: *\nDisallow: http://h.example/a", "/a", True),
+    ("User-agent: *\nDisallow: /b", "/a/../b", False),
+    ("User-agent: *\nDisallow: //a", "http://h.example//a/b", False),
+    ("User-agent: *\nDisallow: /a", "http://h.example//a", True),
+    ("User-agent: *\nDisallow: /?", "http://h.example?x", False),
+    ("User-agent: *\nAllow: /$\nDisallow: /", "http://h.example/?x", False),
+    # a reserved character and its encoded form differ; what may not stand in a URI equals its encoded form
+    ("User-agent: *\nDisallow: /x+y", "/x%2By", True),
+    ("User-agent: *\nDisallow: /?a=1%26b", "/?a=1&b", True),
+    ("User-agent: *\nDisallow: /a%23b", "/a%23b", False),
+    ('User-agent: *\nDisallow: /a|b^c`d{e}"f<g>', "/a%7Cb%5Ec%60d%7Be%7D%22f%3Cg%3E", False),
+    ("User-agent: *\nDisallow: /a%", "/a%25", False),
+]
+
+
+@pytest.mark.parametrize(("robots", "url", "expected"), WILD)
+def test_files_as_they_are_found(robots: str, url: str, expected: bool) -> None:
+    assert allowed(robots, url) is expected
+
+
 PIECES = st.text(alphabet="ab/", max_size=3)
 
 
