@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import trio
 
+from crawl.engine.commit_loop import CommitLoop
 from crawl.engine.context import Again, Context, WorkEntry, WorkGrant
 from crawl.engine.origins import Origins
 from crawl.engine.results import Results
@@ -19,10 +20,11 @@ from transforms.reasons import Reason
 class BackingOff:
     """Retries of pages, back-offs of origins."""
 
-    def __init__(self, context: Context, origins: Origins, results: Results) -> None:
+    def __init__(self, context: Context, origins: Origins, results: Results, commits: CommitLoop) -> None:
         self._context = context
         self._origins = origins
         self._results = results
+        self._commits = commits
 
     def well(self, origin: str) -> None:
         """The origin answers: forget its failures."""
@@ -78,6 +80,8 @@ class BackingOff:
         until = now + seconds
         context.frontier.back_off(origin, until, now)
         self._origins.touch(origin)
+        # Saved at once: a process that dies now must not leave a successor who asks again.
+        self._commits.hurry()
         if may_drain and (seconds > settings.max_backoff_wait_s or until >= context.budget_end):
             for entry in context.frontier.drain(origin, now):
                 if isinstance(entry.payload, Visit):

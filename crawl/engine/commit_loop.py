@@ -38,6 +38,10 @@ class CommitLoop:
         if len(self._results) >= settings.commit_batch or self._held_bytes * 2 >= settings.commit_bytes:
             self._due.set()
 
+    def hurry(self) -> None:
+        """Commit now, not at the next interval."""
+        self._due.set()
+
     @property
     def is_full(self) -> bool:
         """So much waits to be committed that fetching pauses."""

@@ -73,7 +73,7 @@ class Crawl:
         self.origins = Origins(self.context, origins, owns)
         self._commits = CommitLoop(self.context, sink, self.origins, on_error=self._work.cancel)
         results = Results(self.context, self.origins, self._commits)
-        backing_off = BackingOff(self.context, self.origins, results)
+        backing_off = BackingOff(self.context, self.origins, results, self._commits)
         robots_visits = RobotsVisits(self.context, self.origins, results, backing_off)
         redirects = Redirects(self.context, self.origins, results)
         page_visits = PageVisits(self.context, self.origins, results, backing_off, redirects, robots_visits, snapshots)

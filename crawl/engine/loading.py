@@ -47,8 +47,9 @@ class Loader:
     async def load(self) -> None:
         """The next chunk."""
         context, origins, results = self._context, self._origins, self._results
-        tasks = list(islice(self._tasks, CHUNK))
-        self.is_done = len(tasks) < CHUNK
+        size = min(CHUNK, context.settings.read_ahead)
+        tasks = list(islice(self._tasks, size))
+        self.is_done = len(tasks) < size
         if self._counts:
             context.summary.tasks += len(tasks)
         placed: list[tuple[FetchTask, Target]] = []

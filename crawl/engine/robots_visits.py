@@ -126,16 +126,16 @@ class RobotsVisits:
             entry: WorkEntry = Entry(ask.origin, again, not_before=now + wait, ignores_hold=True)
             await self._origins.place(entry)
             return (entry,)
-        self.unreachable(ask.origin, reason, detail)
+        self.unreachable(ask.origin, reason, detail, again_in_s=until - now if until > now else float("inf"))
         return ()
 
-    def unreachable(self, origin: str, cause: Reason | None, detail: str) -> None:
+    def unreachable(self, origin: str, cause: Reason | None, detail: str, *, again_in_s: float = float("inf")) -> None:
         """The file cannot be had: nothing may be fetched for now, unless the last good copy stands in."""
         if cause in UNREACHED:
             self._origins.state_of(origin).consecutive_errors += 1
             self._origins.touch(origin)
         now = self._context.clock.now()
-        self._known(self._origins.robots.unreachable(origin, now, cause, detail.rstrip(".")))
+        self._known(self._origins.robots.unreachable(origin, now, cause, detail.rstrip("."), again_in_s))
 
     def _known(self, state: RobotsState) -> None:
         origin, now, frontier = state.record.origin, trio.current_time(), self._context.frontier

@@ -1,8 +1,12 @@
 """What is known of each origin's robots.txt. Here: status semantics, expiry, versions, the last good copy. Not here:
 the request itself, evaluation (`rules`).
 
-RFC 9309 §2.3: 2xx is read; 4xx means there are no rules ("unavailable"), except 429, which like 5xx and no answer at
-all means "unreachable": nothing may be fetched for now, unless a good copy not older than 24 hours stands in.
+RFC 9309 §2.3: 2xx is read; 4xx means there are no rules ("unavailable"); 5xx and no answer at all mean "unreachable":
+nothing may be fetched for now, unless a good copy not older than 24 hours stands in.
+
+429 is a 4xx and yet no permission: whoever says "too many requests" of his rules would say it of the pages. It counts as
+unreachable, the whole origin is left alone for as long as Retry-After says, and then the file is asked again: within this
+crawl if that is soon, else by the next, since what was learned expires with the back-off at the latest.
 """
 
 from __future__ import annotations
@@ -87,17 +91,24 @@ class RobotsBook:
         record = RobotsRecord(origin, _version(UNAVAILABLE, b""), UNAVAILABLE, b"", now, now + self._ttl(None), None)
         return self._remember(record, now)
 
-    def unreachable(self, origin: str, now: datetime, cause: Reason | None, detail: str) -> RobotsState:
-        """No usable answer. An earlier good body is kept and stands in for at most 24 hours after it was fetched."""
+    def unreachable(
+        self, origin: str, now: datetime, cause: Reason | None, detail: str, again_in_s: float = float("inf")
+    ) -> RobotsState:
+        """No usable answer. An earlier good body is kept and stands in for at most 24 hours after it was fetched.
+        `again_in_s`: when the server will answer again, if it said so."""
         old = self._stale.get(origin)
         if old is None and origin in self._states:
             old = self._states[origin].record
         body, good_at = (
             (old.body, old.last_good_at) if old is not None and old.last_good_at is not None else (b"", None)
         )
-        expires = now + timedelta(seconds=self._settings.robots_error_ttl_s)
+        expires = now + timedelta(seconds=min(self._settings.robots_error_ttl_s, again_in_s))
         record = RobotsRecord(origin, _version(UNREACHABLE, body), UNREACHABLE, body, now, expires, good_at)
         return self._remember(record, now, cause, detail)
+
+    def __len__(self) -> int:
+        """Origins of which something is held."""
+        return len(self._states) + len(self._stale)
 
     def forget(self, origin: str) -> None:
         self._states.pop(origin, None)

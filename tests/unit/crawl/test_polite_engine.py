@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,6 +41,7 @@ def run(
     origins: MemoryOrigins | None = None,
     snapshots: MemorySnapshots | None = None,
     stop: Stop | None = None,
+    now: datetime = NOW,
     **settings: object,
 ) -> tuple[CrawlSummary, MemorySink, MemoryOrigins]:
     sink, origins = MemorySink(), origins or MemoryOrigins()
@@ -50,7 +51,7 @@ def run(
         sink=sink,
         snapshots=snapshots or MemorySnapshots(),
         origins=origins,
-        clock=FixedClock(NOW),
+        clock=FixedClock(now),
         stop=stop,
         client=web,
         rng=random.Random(1),
@@ -519,3 +520,85 @@ def test_a_loop_is_a_repeated_identity_with_the_same_cookies(
     _, sink, _ = run(tasks_of("http://a.test/x"), web)
     assert sink.by_key[0].reason is reason
     assert len([url for _, url in web.log if "robots" not in url]) <= 3
+
+
+def test_a_429_of_robots_backs_off_the_origin_and_the_file_is_asked_again() -> None:
+    """RFC 9309 would let a 4xx pass for no rules; 429 is no permission."""
+
+    def answer(url: str, n: int, wait: str) -> Response:
+        if "robots" not in url:
+            return page()
+        rules = page(200, b"User-agent: *\nDisallow: /no\n")
+        return page(429, b"", retry_after=wait) if n == 0 else rules
+
+    web = MemoryWeb(lambda url, n: answer(url, n, "40"))
+    _, sink, origins = run(tasks_of("http://a.test/1", "http://a.test/no"), web)
+    assert [sink.by_key[n].reason for n in range(2)] == [Reason.OK, Reason.ROBOTS_DENIED]
+    assert [url.rsplit("/", 1)[1] for _, url in web.log] == ["robots.txt", "robots.txt", "1"]
+    assert web.log[1][0] >= web.log[0][0] + 40
+    # Longer than this crawl waits: nothing is asked now; the next one asks the file first, once the time is over.
+    web = MemoryWeb(lambda url, n: answer(url, n, "90"))
+    _, sink, origins = run(tasks_of("http://a.test/1"), web)
+    assert [url for _, url in web.log] == ["http://a.test/robots.txt"]
+    assert sink.by_key[0].reason is Reason.ROBOTS_UNREACHABLE
+    until = origins.states["http://a.test"].backoff_until
+    assert until is not None
+    assert timedelta(seconds=90) <= until - NOW <= timedelta(seconds=96)
+    assert origins.robots["http://a.test"].expires_at <= until
+    _, sink, _ = run(tasks_of("http://a.test/1"), web, origins=origins, now=NOW + timedelta(seconds=100))
+    assert sink.by_key[0].reason is Reason.OK
+    assert web.asked["http://a.test/robots.txt"] == 2
+
+
+def test_a_back_off_is_saved_at_once() -> None:
+    """Not two seconds later: a process that is killed in between would leave a successor who asks again."""
+
+    class Timed(MemoryOrigins):
+        def save(self, states):  # type: ignore[no-untyped-def]
+            super().save(states)
+            saved.extend((trio.current_time(), state.backoff_until) for state in states)
+
+    saved: list[tuple[float, datetime | None]] = []
+    web = MemoryWeb(lambda url, n: page(429, retry_after="50") if url.endswith("/1") and n == 0 else page())
+    run(tasks_of("http://a.test/1", "http://a.test/2"), web, origins=Timed(), commit_interval_s=30.0)
+    told = next(at for at, url in web.log if url.endswith("/1")) + 0.2
+    assert min(at for at, until in saved if until is not None) == pytest.approx(told, abs=1e-6)
+
+
+def test_memory_holds_what_is_read_ahead_and_the_origins_that_are_being_asked() -> None:
+    """However many pages and hosts there are, and though the tasks never end until they are asked for."""
+    made = 0
+    most = {"waiting": 0, "origins": 0, "robots": 0, "read": 0}
+
+    def tasks() -> Iterator[FetchTask]:
+        nonlocal made
+        for made in range(1, 3001):
+            yield FetchTask(made, f"http://h{made // 2}.test/{made}")
+
+    class Watching(MemorySink):
+        def commit(self, results):  # type: ignore[no-untyped-def]
+            super().commit(results)
+            most["waiting"] = max(most["waiting"], len(crawl.context.frontier))
+            most["origins"] = max(most["origins"], len(crawl.origins.states))
+            most["robots"] = max(most["robots"], len(crawl.origins.robots))
+            most["read"] = max(most["read"], made - len(self.by_key))
+
+    sink, book = Watching(), MemoryOrigins()
+    crawl = Crawl(
+        tasks(),
+        settings=CrawlSettings(test_hosts=TEST_HOSTS, origin_gap_s=0.01, max_in_flight=50, read_ahead=200),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=book,
+        clock=FixedClock(NOW),
+        client=MemoryWeb(latency_s=0.01),
+        blocking=inline,
+    )
+    summary = trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert (summary.tasks, summary.results, summary.origins) == (3000, 3000, 1501)
+    assert {result.reason for result in sink.results} == {Reason.OK}
+    assert most["waiting"] <= 400
+    assert most["origins"] <= 600
+    assert most["robots"] <= 600
+    assert most["read"] <= 1000
+    assert len(book.states) == 1501
