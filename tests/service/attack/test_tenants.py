@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import csv
+import html
+import io
+import json
 from datetime import timedelta
 
 import pytest
 
+from orchestration import report
 from tests.fixtures.scene import Scene
 from warehouse.ledger import keys, projects
 
 pytestmark = pytest.mark.service
 
 TARGET, OTHER = "http://shop.test/tools", "http://shop.test/rakes"
-PAGE = "http://a.test/page"
+WRITTEN = "http://i❤.test/" + "a" * 2_025
+PAGE = "http://xn--i-7iq.test/" + "a" * 2_025
+"""A host of an emoji, and more than 2,000 characters."""
+ANCHOR = '=HYPERLINK("http://e.test") <img src=x> **b** [red]x[/] \x1b[2J عربي'
+"""What a spreadsheet, a page, a chat and a terminal would each take for something else."""
 TABLES = ("backlinks", "crawl_runs", "crawl_pages", "alert_events", "alert_rules", "project_backlink_daily_stats")
 
 
 def watch(scene: Scene, project: str, tenant: str) -> bytes:
     """The project's id; it is told of everything."""
-    scene.add([(PAGE, TARGET)], "shop.test", project=project, tenant=tenant)
+    scene.add([(WRITTEN, TARGET)], "shop.test", project=project, tenant=tenant)
     found = projects.find_project(scene.platform.ledger, tenant_id=keys.tenant_id(tenant), name=project)
     assert found is not None
     projects.add_alert_rule(
@@ -42,7 +51,7 @@ def left_of(scene: Scene, project: bytes) -> dict[str, int]:
 
 def test_two_tenants_and_deletions_in_mid_window(scene: Scene) -> None:
     scene.links(TARGET)
-    scene.links(PAGE, TARGET, OTHER)
+    scene.links(PAGE, TARGET, more=f'<p>Also <a href="{OTHER}">{html.escape(ANCHOR)}</a>.')
     kept = watch(scene, "Kept", "one")
     gone = {stage: watch(scene, f"Gone {stage}", "two") for stage in ("claimed", "observed", "decided", "written")}
     window = scene.open_window()
@@ -66,6 +75,17 @@ def test_two_tenants_and_deletions_in_mid_window(scene: Scene) -> None:
     outbox = "SELECT COUNT(*) FROM transactional_outbox WHERE topic = 'alert-events' AND partition_key = %(key)s"
     assert scene.rows(outbox, key=kept.hex()) == [(2,)]
     assert {stage: left_of(scene, project) for stage, project in gone.items()} == {stage: {} for stage in gone}
+
+    # What the page says reaches people as it was said, and does nothing on its way.
+    payload = "SELECT e.payload FROM alert_events AS e JOIN backlinks AS b ON b.id = e.backlink_id WHERE b.anchor_text LIKE '=%%'"
+    ((said,),) = scene.rows(payload)
+    assert json.loads(said)["link"]["anchor_text"] == ANCHOR
+    assert json.loads(said)["source"]["url"] == PAGE
+    links = report.edges(scene.platform, kept)
+    assert set(links["source_url"]) == {PAGE}
+    sheet = list(csv.DictReader(io.StringIO(report._text(links, report.Output.CSV))))
+    assert ANCHOR.replace("\x1b", "\ufffd") in {row["anchor_text"].removeprefix("'") for row in sheet}
+    assert not [cell for row in sheet for cell in row.values() if cell.startswith("=")]
 
     # The window once more, and later than it lasts: nobody comes back, nobody is told again.
     versions = scene.versions()
