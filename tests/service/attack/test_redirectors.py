@@ -11,7 +11,7 @@ import pytest
 from assets import link_observations, redirect_checks
 from assets.partition import WindowShard
 from tests.fixtures.scene import Scene
-from transforms.schemas import LINK_REDIRECTS
+from transforms.schemas import LINK_OBSERVATIONS, LINK_REDIRECTS
 
 pytestmark = pytest.mark.service
 
@@ -37,7 +37,8 @@ def evidence(scene: Scene) -> dict[str, tuple[str, str]]:
     window = scene.open_window()
     scene.claim(window)
     scene.crawl(window)
-    rows = link_observations.observe(scene.platform, window)[0].to_pylist()
+    link_observations.observe(scene.platform, window)
+    rows = scene.platform.datasets.read(LINK_OBSERVATIONS, window).to_pylist()
     return {row["source_url"]: (row["evidence"], row["evidence_reason"]) for row in rows}
 
 
