@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,10 @@ from transforms.schemas import LINK_OBSERVATIONS
 
 Digests = npt.NDArray[np.void]
 """One 32-byte SHA-256 per row."""
+Rows = npt.NDArray[np.int32] | npt.NDArray[np.uint32]
+
+BLOCK = 4096
+"""Rows that are hashed in one go: what is made for them stays in the cache."""
 
 _DIGEST = np.dtype("V32")
 
@@ -67,24 +72,31 @@ def idempotency_keys(run_ids: pa.ChunkedArray, source_ids: pa.ChunkedArray, targ
 
 
 def _of_lines(lines: pa.StringArray) -> Digests:
-    """SHA-256 of each text; none of them holds a newline. Cut as one buffer: half the time of making objects one by one."""
-    joined = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "\n")[0].as_buffer().to_pybytes()
+    """SHA-256 of each text; none of them holds a newline. A block is cut as one buffer: no object of Arrow's per row."""
     sha = hashlib.sha256
-    texts = joined.split(b"\n") if len(lines) else []
-    return np.frombuffer(b"".join([sha(text).digest() for text in texts]), _DIGEST)
+    digests = []
+    for start in range(0, len(lines), BLOCK):
+        block = lines.slice(start, BLOCK)
+        (joined,) = pc.binary_join(pa.ListArray.from_arrays([0, len(block)], block), "\n")
+        digests.append(b"".join([sha(text).digest() for text in joined.as_buffer().to_pybytes().split(b"\n")]))
+    return np.frombuffer(b"".join(digests), _DIGEST)
 
 
-def row_digests(keys: Digests, source: Digests, answer: Digests, target: Digests, rules: Digests) -> Digests:
-    """`evidence_hash` of each row, from its key and the hashes of its parts (aligned arrays)."""
-    rows = np.empty(
-        len(keys), [("id", "V8"), ("source", "V32"), ("answer", "V32"), ("target", "V32"), ("rules", "V32")]
-    )
-    rows["id"] = keys.view([("id", "V8"), ("rest", "V24")])["id"]
-    for name, digests in (("source", source), ("answer", answer), ("target", target), ("rules", rules)):
-        rows[name] = digests
+def row_digests(keys: Digests, parts: Iterable[tuple[Digests, Rows]]) -> Digests:
+    """`evidence_hash` of each row, from its key and its parts: the hashes of a part and which of them is each row's."""
     sha = hashlib.sha256
-    texts = struct.iter_unpack(f"{rows.itemsize}s", rows.view(np.uint8).data)
-    return np.frombuffer(b"".join([sha(text).digest() for (text,) in texts]), _DIGEST)
+    columns = [(f"part{place}", digests, rows) for place, (digests, rows) in enumerate(parts)]
+    ids = keys.view([("id", "V8"), ("rest", "V24")])["id"]
+    block = np.empty(BLOCK, [("id", "V8"), *((name, _DIGEST) for name, _, _ in columns)])
+    hashes = []
+    for start in range(0, len(keys), BLOCK):
+        filled = block[: len(keys) - start]
+        filled["id"] = ids[start : start + BLOCK]
+        for name, digests, rows in columns:
+            filled[name] = digests[rows[start : start + BLOCK]]
+        texts = struct.iter_unpack(f"{block.itemsize}s", filled.view(np.uint8).data)
+        hashes.append(b"".join([sha(text).digest() for (text,) in texts]))
+    return np.frombuffer(b"".join(hashes), _DIGEST)
 
 
 def observation_ids(keys: Digests) -> npt.NDArray[np.uint64]:

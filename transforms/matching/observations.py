@@ -14,13 +14,13 @@ from datetime import datetime
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from transforms.matching.arrays import arrow_of, rows_of, series_of
 from transforms.matching.digests import (
     Digests,
+    Rows,
     as_column,
     idempotency_keys,
     observation_ids,
@@ -51,8 +51,6 @@ PARTS = {"source": SOURCE, "answer": ANSWER, "target": TARGET, "rules": RULES}
 job) are no evidence."""
 
 _PASSED_ON = [name for name in LINK_OBSERVATIONS.columns if name in EXPECTED_EDGES.columns]
-
-Rows = npt.NDArray[np.int32] | npt.NDArray[np.uint32]
 
 
 @dataclass
@@ -194,7 +192,7 @@ class Observed:
     def keys(self) -> dict[str, pa.Array]:
         """`idempotency_key`, `observation_id`, `evidence_hash`."""
         keys = idempotency_keys(*(self.expected[name] for name in ("crawl_run_id", "source_url_id", "target_url_id")))
-        hashes = row_digests(keys, *(part.digests[at] for part, at in self.parts.values()))
+        hashes = row_digests(keys, [(part.digests, at) for part, at in self.parts.values()])
         return {
             "idempotency_key": as_column(keys),
             "observation_id": arrow_of(observation_ids(keys)),

@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from transforms.collapse import PRIOR_COLUMNS
 from transforms.evidence import source_evidence
 from transforms.matching.arrays import arrow_of, frame_of, numbers_of, series_of
+from transforms.matching.digests import Rows
 from transforms.matching.edges import Matched, match_edges
-from transforms.matching.observations import Known, Observed, Rows, discoveries, observe, occurrences
+from transforms.matching.observations import Known, Observed, discoveries, observe, occurrences
 from transforms.matching.shared import usable_links, wanted
 from transforms.schemas import DISCOVERED_EDGES, EXPECTED_EDGES, LINK_MANIFESTS, LINK_OBSERVATIONS, OCCURRENCES
 
