@@ -56,7 +56,7 @@ def explain(
             ).to_pylist()
             console.rule(Text(visible(edge.edge["project"]), "bold"))
             console.print(_verdict(edge.edge))
-            console.print(_chain(edge, history))
+            console.print(_chain(edge, history) if history else "Not checked yet.")
             through = _redirects(platform, edge.edge["backlink_id"], history)
             if through.row_count:
                 console.print(through)
