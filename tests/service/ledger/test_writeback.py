@@ -198,6 +198,42 @@ def test_a_correction_retracts_the_alert_and_tells_the_outbox(
     assert [row[2] for row in state["deliveries"]] == ["pending"]
 
 
+@pytest.mark.parametrize(("told", "deliveries"), [("delivered", 0), ("pending", 1)])
+def test_an_event_that_only_moves_to_another_check_is_told_once(
+    ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]], told: str, deliveries: int
+) -> None:
+    """A fixed parser finds the link one window earlier: its NEW is another event, and no news to who had heard of it."""
+    scene, edges = claimed
+    channels = [{"channel": "email", "destination": "a@b.c"}]
+    rule = projects.add_alert_rule(
+        ledger, scene.project.id, name="n", event_types=["backlink.new"], channels=channels, now=NOW
+    )
+    key = hashlib.sha256(b"the window before").digest()
+    earlier = {"observation_id": int.from_bytes(key[:8], "big"), "idempotency_key": key}
+    missed = data.observation_row(edges[0], NOW - timedelta(hours=1), evidence="missing", **earlier)
+    found = data.observation_row(edges[0])
+    first = data.state_row(found, "live", event="new")
+    new = data.alert_row(first, rule, "backlink.new")
+    unknown = data.state_row(missed, "unknown", misses=1, is_latest=False)
+    apply_batch(ledger, data.batch([unknown, first], [missed, found], alerts=[new]), now=NOW)
+    with ledger.transaction() as tx:
+        of_event = (
+            "UPDATE alert_deliveries AS d JOIN alert_events AS e ON e.id = d.alert_event_id SET d.status = %(told)s "
+        )
+        tx.execute(of_event + "WHERE e.project_id = %(p)s", {"told": told, "p": scene.project.id})
+
+    seen = data.observation_row(edges[0], NOW - timedelta(hours=1), version=2, **earlier)
+    before = data.state_row(seen, "live", event="new", is_latest=False)
+    after = data.state_row(found, "live", state_version=2)
+    moved = data.alert_row(before, rule, "backlink.new")
+    apply_batch(ledger, data.batch([before, after], [seen, found], alerts=[moved]), now=NOW + timedelta(hours=1))
+    sql = (
+        "SELECT e.retracted_at IS NULL, COUNT(d.id) FROM alert_events AS e LEFT JOIN alert_deliveries AS d "
+        "ON d.alert_event_id = e.id AND d.status = 'pending' WHERE e.project_id = %(p)s GROUP BY e.id, e.retracted_at ORDER BY 1"
+    )
+    assert rows(ledger, sql, p=scene.project.id) == [(0, 0), (1, deliveries)]
+
+
 def test_an_old_observation_without_its_row_gets_its_state_only(
     ledger: Ledger, claimed: tuple[data.Scene, list[dict[str, Any]]]
 ) -> None:

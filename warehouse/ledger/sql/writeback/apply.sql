@@ -208,6 +208,12 @@ SELECT * FROM (
   SELECT e.id, d.channel, d.destination, UNHEX(SHA2(d.destination, 256)) AS destination_hash, %(now)s AS available_at
   FROM stage_deliveries AS d
   JOIN alert_events AS e ON e.deduplication_key = d.deduplication_key AND e.retracted_at IS NULL
+  -- A correction that only moves an event to another check is no news to whoever was told of it.
+  WHERE NOT EXISTS (
+    SELECT 1 FROM alert_events AS moved
+    JOIN alert_deliveries AS told ON told.alert_event_id = moved.id AND told.status = 'delivered'
+    WHERE moved.backlink_id = e.backlink_id AND moved.alert_rule_id <=> e.alert_rule_id AND moved.event_type = e.event_type
+      AND moved.retracted_at = %(now)s AND told.channel = d.channel AND told.destination_hash = UNHEX(SHA2(d.destination, 256)))
   ORDER BY e.id, d.channel, destination_hash) AS new
 ON DUPLICATE KEY UPDATE id = alert_deliveries.id;
 
