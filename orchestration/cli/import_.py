@@ -17,6 +17,7 @@ from orchestration.cli.console import PlainConsole
 from orchestration.settings import Settings
 from transforms.errors import PermanentError
 from transforms.imports.channels import parse_channel
+from transforms.imports.problems import RowReason
 from transforms.targets import parse_target
 from warehouse.imports.reader import LineSource
 from warehouse.imports.run import ImportOptions, ImportReport
@@ -71,7 +72,8 @@ def import_file(
         ),
     ] = None,
     rejects: Annotated[
-        Path | None, typer.Option(help="file for rows that are not accepted (default: FILE.rejects.csv here)")
+        Path | None,
+        typer.Option(help="file for rows that are invalid or repeat another (default: FILE.rejects.csv here)"),
     ] = None,
 ) -> None:
     """Import a file of backlinks: every row ends accepted, duplicate or invalid, with its line number and a reason."""
@@ -146,17 +148,25 @@ def show(report: ImportReport, console: Console) -> None:
     table.add_column("result")
     table.add_column("rows", justify="right")
     table.add_column("why")
-    table.add_row("accepted", f"{counts.accepted:,}", "")
-    known = ("duplicate_in_file", "already_known")
-    for result, total, reasons in (
-        ("duplicate", counts.duplicate, {k: v for k, v in counts.reasons.items() if k in known}),
-        ("invalid", counts.invalid, {k: v for k, v in counts.reasons.items() if k not in known}),
-    ):
-        why = ", ".join(f"{name} {number:,}" for name, number in sorted(reasons.items(), key=lambda item: -item[1]))
-        table.add_row(result, f"{total:,}", why)
+    table.add_row("accepted", f"{counts.accepted:,}", "new links of the project" if counts.accepted else "")
+    repeated = counts.duplicate - counts.already_known
+    duplicates = [
+        f"already_known {counts.already_known:,} (the project has the link; its history is kept)"
+        if counts.already_known
+        else "",
+        f"repeated_in_file {repeated:,}" if repeated else "",
+    ]
+    table.add_row("duplicate", f"{counts.duplicate:,}", ", ".join(filter(None, duplicates)))
+    invalid = {
+        name: n
+        for name, n in counts.reasons.items()
+        if name not in (RowReason.ALREADY_KNOWN, RowReason.REPEATED_IN_FILE)
+    }
+    why = ", ".join(f"{name} {number:,}" for name, number in sorted(invalid.items(), key=lambda item: -item[1]))
+    table.add_row("invalid", f"{counts.invalid:,}", why)
     speed = counts.rows / report.seconds if report.seconds else 0.0
     table.add_section()
     table.add_row("rows read", f"{counts.rows:,}", f"in {report.seconds:.1f} s, {speed:,.0f} rows/s")
     console.print(table)
-    if report.rejects is not None and counts.rows > counts.accepted:
-        console.print(f"Rows that were not accepted: {report.rejects}", soft_wrap=True)
+    if report.rejects is not None and counts.rejects:
+        console.print(f"The {counts.rejects:,} rows that are invalid or repeated: {report.rejects}", soft_wrap=True)

@@ -31,8 +31,8 @@ class RowReason(StrEnum):
     `target_<reason>`."""
 
     # -- duplicates -----
-    DUPLICATE_IN_FILE = "duplicate_in_file"  # an earlier row of this file names the same edge
-    ALREADY_KNOWN = "already_known"  # the project had this edge before
+    REPEATED_IN_FILE = "repeated_in_file"  # an earlier row of this file names the same edge
+    ALREADY_KNOWN = "already_known"  # the project had this edge before: nothing is wrong with the row, and nothing new in it
     # -- the line as such -----
     LINE_TOO_LONG = "line_too_long"  # more than a mebibyte before the next line end
     UNCLOSED_QUOTE = "unclosed_quote"  # a quoted field never ends, or swallows whole rows

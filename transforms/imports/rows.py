@@ -109,7 +109,7 @@ class RowJudge:
         edges = edges.with_columns(first=pl.Series(first, dtype=pl.UInt32))
         doubles = edges.filter(pl.col("first") > 0).with_columns(
             result=pl.lit(RowResult.DUPLICATE.value),
-            reason=pl.lit(RowReason.DUPLICATE_IN_FILE.value),
+            reason=pl.lit(RowReason.REPEATED_IN_FILE.value),
             detail=pl.format("first on line {}", pl.col("first")),
         )
         rejected = pl.concat(

@@ -1,5 +1,6 @@
-"""The rejects file: every row of an import that was not accepted. Here: writing it, whole or not at all, safe to open
-in a spreadsheet. Not here: why a row was rejected (`transforms.imports.rows`).
+"""The rejects file: every row of an import that is invalid or repeats an earlier row of the file. (A link that the project
+had before is no reject; the ledger's `import_items` lists it.) Here: writing it, whole or not at all, safe to open in a
+spreadsheet. Not here: why a row was rejected (`transforms.imports.rows`).
 """
 
 from __future__ import annotations

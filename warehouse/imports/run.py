@@ -70,7 +70,8 @@ class ImportOptions:
     channels: tuple[dict[str, str], ...] = ()
     """Channels of the project's default alert rule; none: the rule is left alone."""
     rejects: Path | None = None
-    """Where the rejects file goes; None: none is written."""
+    """Where the rejects file goes (rows that are invalid or repeat an earlier one; all that were not accepted are in the
+    ledger, `import_items`); None: none is written."""
 
 
 @dataclass
@@ -86,6 +87,16 @@ class Counts:
     assumed_https: int = 0
     """Cells without a scheme that were read as https."""
     reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def already_known(self) -> int:
+        """Of the duplicates: links that the project had before. They are no rejects."""
+        return self.reasons[RowReason.ALREADY_KNOWN.value]
+
+    @property
+    def rejects(self) -> int:
+        """Rows in the rejects file: invalid ones, and those that repeat an earlier row of the file."""
+        return self.duplicate + self.invalid - self.already_known
 
 
 @dataclass
@@ -161,7 +172,7 @@ def import_file(
                 run = _Run(ledger, path, options, layout, project, known, clock)
                 try:
                     for rejected in run.batches(itertools.chain([first], batches)):
-                        rejects.write(rejected)
+                        rejects.write(rejected.filter(pl.col("reason") != RowReason.ALREADY_KNOWN.value))
                         progress(Progress(source.position, source.opened.size, run.counts))
                     rejects.flush()
                     run.finish(source.damage)

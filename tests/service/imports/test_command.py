@@ -1,4 +1,3 @@
-
 """`backlinks import` as a person meets it: one sentence and exit code 1 for what is wrong, a table for what went well."""
 
 from __future__ import annotations
@@ -58,15 +57,27 @@ def test_a_table_and_a_rejects_file(command, tmp_path: Path) -> None:  # type: i
         "table with headings (UTF-8, comma)",
         "example.com",
         "accepted",
-        "duplicate_in_file 1",
+        "repeated_in_file 1",
         "source_not_a_url 1",
         "links.csv.rejects.csv",
     ):
         assert part in out
     assert Path("links.csv.rejects.csv").read_text().splitlines()[1:] == [
-        "3,duplicate,duplicate_in_file,https://a.example/,https://example.com/x,first on line 2",
+        "3,duplicate,repeated_in_file,https://a.example/,https://example.com/x,first on line 2",
         "4,invalid,source_not_a_url,nope,https://example.com/,",
     ]
+
+
+def test_a_second_import_of_a_file_rejects_nothing(command) -> None:  # type: ignore[no-untyped-def]
+    Path("same.csv").write_text(
+        "source,target\nhttps://a.example/1,https://example.com/\nhttps://a.example/2,https://example.com/\n"
+    )
+    assert "new links of the project" in command("same.csv", "--project", "twice", "--target", "example.com")[1]
+    code, out, _ = command("same.csv", "--project", "twice")
+    assert code == 0
+    assert "already_known 2 (the project has the link; its history is kept)" in out
+    assert "rejects.csv" not in out
+    assert Path("same.csv.rejects.csv").read_text().splitlines() == ["line,result,reason,source,target,detail"]
 
 
 def test_what_is_wrong_is_one_sentence(

@@ -1,4 +1,3 @@
-
 """Whole imports against a real ledger: every row ends somewhere, whatever the file is and whatever happens to the process."""
 
 from __future__ import annotations
@@ -49,12 +48,13 @@ def run(ledger: Ledger, path: Path, project: str, *targets: str, **options: obje
     assert counts.rows == counts.accepted + counts.duplicate + counts.invalid
     assert report.rejects is not None
     rejects = rejected(report)
-    assert len(rejects) == counts.duplicate + counts.invalid
-    # The ledger says the same as the rejects file, line by line.
+    assert len(rejects) == counts.rejects
+    # The ledger says the same as the rejects file, line by line, and names the links that were known besides.
     items = imports.run_items(ledger, report.import_run_id, limit=1_000_000).to_pylist()
-    assert [(item["line_number"], item["result"], item["reason"]) for item in items] == [
-        (int(row["line"]), row["result"], row["reason"]) for row in rejects
-    ]
+    assert len(items) == counts.duplicate + counts.invalid
+    assert [
+        (item["line_number"], item["result"], item["reason"]) for item in items if item["reason"] != "already_known"
+    ] == [(int(row["line"]), row["result"], row["reason"]) for row in rejects]
     status, received, accepted, duplicate, invalid = one(
         ledger,
         "SELECT status, rows_received, rows_accepted, rows_duplicate, rows_invalid FROM import_runs WHERE id = %(id)s",
@@ -223,7 +223,7 @@ def test_every_row_ends_somewhere_with_its_line_and_reason(ledger: Ledger, tmp_p
     path.write_bytes(data)
     report = run(ledger, path, "messy", "example.com")
     assert {int(row["line"]): row["reason"] for row in rejected(report)} == {
-        3: "duplicate_in_file",
+        3: "repeated_in_file",
         5: "source_missing",
         6: "target_missing",
         7: "source_scheme_mailto",
@@ -291,8 +291,11 @@ def test_importing_again_changes_no_history(ledger: Ledger, tmp_path: Path) -> N
         )
     before = history(ledger, first.project.id)
     second = run(ledger, path, "again", "example.com")
-    assert [(row["line"], row["result"], row["reason"]) for row in rejected(second)] == [
-        ("2", "duplicate", "already_known"), ("3", "duplicate", "already_known"),
+    assert (second.counts.accepted, second.counts.duplicate, second.counts.already_known) == (0, 2, 2)
+    assert rejected(second) == []  # nothing is wrong with them
+    items = imports.run_items(ledger, second.import_run_id).to_pylist()
+    assert [(item["line_number"], item["result"], item["reason"]) for item in items] == [
+        (2, "duplicate", "already_known"), (3, "duplicate", "already_known"),
     ]  # fmt: skip
     assert history(ledger, first.project.id) == before
     assert (first.project.id, len(second.targets)) == (second.project.id, 1)
@@ -420,7 +423,7 @@ def test_killed_import_is_completed_by_importing_again(
         settings = LedgerSettings.model_validate(json.loads(sys.stdin.readline()))
         options = ImportOptions(project="killed", targets=(parse_target("example.com"),), rejects=Path(sys.argv[2]))
         import_file(Ledger(settings), Path(sys.argv[1]), options, clock=WallClock(),
-                    progress=lambda now: print(now.counts.rows, flush=True))
+                    progress=lambda now: (print(now.counts.rows, flush=True), sys.stdin.readline()))
     """)
     raw = ledger_settings.model_dump(mode="json") | {"password": ledger_settings.password.get_secret_value()}
     child = subprocess.Popen(
@@ -434,7 +437,7 @@ def test_killed_import_is_completed_by_importing_again(
         assert child.stdout is not None
         child.stdin.write(json.dumps(raw) + "\n")
         child.stdin.flush()
-        assert int(child.stdout.readline()) > 0  # one batch is in, others are under way
+        assert int(child.stdout.readline()) > 0  # one batch is in, others are under way; it waits for us
         os.kill(child.pid, signal.SIGKILL)
     finally:
         child.wait(30)
