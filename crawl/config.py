@@ -20,6 +20,12 @@ class CrawlSettings(BaseModel):
     )
     max_in_flight: int = Field(100, ge=1, description="exchanges under way at once, over all origins")
     origin_gap_s: float = Field(1.0, ge=0, description="least time between two request starts at one origin")
+    foreign_notice_s: float = Field(
+        5.0,
+        gt=0,
+        description="a hop to a host of another shard starts so much later than a gap from now: its owner asks for such "
+        "slots at least this often, and starts nothing while it has not heard for longer",
+    )
     origin_max_in_flight: int = Field(1, ge=1, description="requests at one origin at once")
     max_crawl_delay_s: float = Field(30.0, description="a longer Crawl-delay is capped here")
     connect_timeout_s: float = 10.0

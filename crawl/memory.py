@@ -54,7 +54,11 @@ class MemoryOrigins:
         return [self.states[o] for o in origins if o in self.states]
 
     def save(self, states: Sequence[OriginState]) -> None:
-        self.states.update((state.origin, state) for state in states)
+        for state in states:
+            taken = self.foreign.get(state.origin)
+            if taken is not None and (state.next_eligible_at is None or state.next_eligible_at < taken):
+                state.next_eligible_at = taken
+            self.states[state.origin] = state
 
     def load_robots(self, origins: Sequence[str]) -> list[RobotsRecord]:
         return [self.robots[o] for o in origins if o in self.robots]
@@ -72,6 +76,13 @@ class MemoryOrigins:
         } - wanted
 
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
-        slot = max(at, self.foreign.get(origin, at))
-        self.foreign[origin] = slot + timedelta(seconds=gap_s)
+        known = self.states.get(origin, OriginState(origin))
+        slot = max(
+            t for t in (at, self.foreign.get(origin), known.next_eligible_at, known.backoff_until) if t is not None
+        )
+        known.next_eligible_at = self.foreign[origin] = slot + timedelta(seconds=gap_s)
+        self.states[origin] = known
         return slot
+
+    def foreign_slots(self, within_s: float) -> dict[str, datetime]:
+        return dict(self.foreign)

@@ -160,5 +160,10 @@ class OriginBook(Protocol):
 
     def take_foreign_slot(self, origin: str, at: datetime, gap_s: float) -> datetime:
         """For a redirect hop to a host of another shard: reserve the origin's next slot in the ledger and return its
-        time (never before `at`)."""
+        time (never before `at`); the next one is free `gap_s` later."""
+        ...
+
+    def foreign_slots(self, within_s: float) -> dict[str, datetime]:
+        """Origins where anybody reserved such a slot in the last `within_s` seconds (others may be named too), and when
+        each is free again."""
         ...

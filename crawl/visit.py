@@ -47,6 +47,9 @@ class Visit:
     """Its earlier snapshot is not there, or has just turned out to be gone: no validators are sent."""
     elapsed_s: float = 0.0
     robots_version: str | None = None
+    slot_end: float = float("inf")
+    """At an origin of another shard: when the reserved slot is over (trio's clock)."""
+    slots_missed: int = 0
 
     def comes_back(self, url: str, cookie: str) -> bool:
         """Would asking for `url` repeat a request of this attempt? The same identity with the same cookies gets the same
@@ -75,6 +78,8 @@ class RobotsVisit:
     url: str
     redirects: int = 0
     attempt: int = 1
+    slot_end: float = float("inf")
+    slots_missed: int = 0
 
 
 def identity_of(url: str) -> str:

@@ -9,6 +9,7 @@ slot, and every hop passes every gate.
     loading       tasks into the frontier
     dispatch      grants to workers
     page_visits   one request of a page, gate by gate
+    starting      the last moment before a request
     answers       what a response says of a page (pure)
     redirects     where a redirect leads
     robots_visits one request of a robots.txt

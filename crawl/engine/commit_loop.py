@@ -67,6 +67,7 @@ class CommitLoop:
                     await self._due.wait()
                 self._due = trio.Event()
                 await self._commit()
+                await self._origins.listen(self._context.settings.commit_interval_s / 2)
                 if trio.current_time() - refreshed > _SUPPRESSION_REFRESH_S:
                     refreshed = trio.current_time()
                     await self._origins.refresh_suppressions()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import trio
 
@@ -21,6 +22,11 @@ from transforms.urls import identify, origin_of
 
 SLOTS_AHEAD = 20
 """Nobody reserves an origin for longer than so many of the longest gaps: a clock further ahead is not waited for."""
+
+SLOT_S = 2.0
+"""How long after its time a slot at another shard's origin may still be used: a connection has to be made first."""
+_MARGIN_S = 10.0
+"""Slots that were being committed while the ledger was last asked are asked for again."""
 
 CHUNK = 5000
 """Origins (or object keys) that a port is asked about at once."""
@@ -45,6 +51,8 @@ class Origins:
         self._finished: dict[str, None] = {}
         self._expected: Counter[str] = Counter()
         self.met = 0
+        self._listening = trio.Lock()
+        self._heard_at = float("-inf")
 
     # -- reading the book -------------------------------------------------------------------------------------------
 
@@ -89,11 +97,18 @@ class Origins:
             if origin not in self.states:
                 await self.meet([origin])
             if self.is_ours(origin):
+                entry.payload.slot_end = float("inf")
                 return
             now, today = trio.current_time(), context.clock.now()
-            slot = await context.blocking(self._book.take_foreign_slot, origin, today, context.frontier.gap_of(origin))
+            gap = context.frontier.gap_of(origin)
+            # The owner has heard of the slot before it comes: what it starts until then is over by a gap.
+            earliest = max(now + context.settings.foreign_notice_s + gap, entry.not_before)
+            slot = await context.blocking(
+                self._book.take_foreign_slot, origin, today + timedelta(seconds=earliest - now), gap + SLOT_S
+            )
             start = self._believable(to_monotonic(slot, today, now), now)
-            entry.not_before = max(entry.not_before, now if start is None else start)
+            entry.not_before = earliest if start is None else max(earliest, start)
+            entry.payload.slot_end = entry.not_before + SLOT_S
 
     def _believable(self, start: float | None, now: float) -> float | None:
         """A remembered next start, unless it is so far ahead that the machine's clock was set back since."""
@@ -108,6 +123,31 @@ class Origins:
         if ours:
             self._home.add(origin)
         return ours
+
+    # -- slots that other shards took ---------------------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        """Are there other shards, which may reserve slots at this one's origins?"""
+        return self._owns is not None
+
+    async def listen(self, most_s: float) -> None:
+        """Unless it was done less than `most_s` ago: hear which slots others reserved at our origins, and keep to them."""
+        if not self.is_shared or trio.current_time() - self._heard_at <= most_s:
+            return
+        async with self._listening:
+            now = trio.current_time()
+            if now - self._heard_at <= most_s:
+                return
+            taken = await self._context.blocking(
+                self._book.foreign_slots, min(now - self._heard_at, 86_400.0) + _MARGIN_S
+            )
+            today, later = self._context.clock.now(), trio.current_time()
+            for origin, free_at in taken.items():
+                if origin in self.states and self.is_ours(origin):
+                    free = self._believable(to_monotonic(free_at, today, later), later)
+                    self._context.frontier.configure(origin, later, next_eligible=free)
+            self._heard_at = now
 
     # -- suppressions -----------------------------------------------------------------------------------------------
 
@@ -217,9 +257,12 @@ class Origins:
 
     def take_dirty(self) -> tuple[list[OriginState], list[RobotsRecord]]:
         """What has to be saved; from now on it counts as saved."""
-        now, today = trio.current_time(), self._context.clock.now()
+        context = self._context
+        now, today = trio.current_time(), context.clock.now()
         states = []
         for origin in self._dirty:
+            if not self.is_ours(origin) and context.frontier.clock_of(origin)[1] <= now:
+                continue  # its owner knows better, unless it asked us to leave it alone
             state = self.state_of(origin)
             eligible, backoff = self._context.frontier.clock_of(origin)
             state.next_eligible_at = to_wall(eligible, today, now)

@@ -16,16 +16,13 @@ from crawl.engine.origins import Origins
 from crawl.engine.redirects import Redirects
 from crawl.engine.results import Results
 from crawl.engine.robots_visits import RobotsVisits
+from crawl.engine.starting import MAX_MISSED, NotNow, start
 from crawl.http.exchange import ExchangeFailed, Request, Response
 from crawl.outcomes import DRAIN_CAP, TRANSIENT, body_cap
 from crawl.politeness import Entry
 from crawl.ports import Hop, SnapshotIndex
 from crawl.visit import REDIRECTS, RobotsVisit, Visit, cookie_header
 from transforms.reasons import Reason
-
-
-class _NotNow(Exception):
-    """Right before the request a gate changed its mind: the visit goes round again."""
 
 
 class PageVisits:
@@ -66,8 +63,9 @@ class PageVisits:
         robots = origins.robots.state(origin, context.clock.now())
         if robots is None:
             # This grant's request goes to robots.txt; the page waits for the next slot in its old place.
-            again = await self._robots_visits.ask(grant, RobotsVisit(origin, f"{origin}/robots.txt"))
-            return (*_same_place(grant, visit), *again)
+            asked = RobotsVisit(origin, f"{origin}/robots.txt", slot_end=visit.slot_end)
+            again = await self._robots_visits.ask(grant, asked)
+            return (*await self._same_place(grant, visit), *again)
         if self._results.deny(visit, robots):
             return ()
         request, conditional = self._request(
@@ -78,19 +76,17 @@ class PageVisits:
         async def before_send() -> None:
             nonlocal waited, robots
             asked_at = trio.current_time()
-            at = context.frontier.start(grant, asked_at)
-            if at > asked_at:
-                await trio.sleep_until(at)
+            await start(context, origins, grant, visit)
             waited += trio.current_time() - asked_at
             if origins.is_known_suppressed(admission.target):
-                raise _NotNow
+                raise NotNow
             current = origins.robots.state(origin, context.clock.now())
             if current is not robots:
                 if current is None:
-                    raise _NotNow
+                    raise NotNow
                 robots, visit.robots_version = current, current.record.version
                 if not current.judge(visit.url).allowed:
-                    raise _NotNow
+                    raise NotNow
             context.summary.requests += 1
             if conditional:
                 context.summary.conditional_sent += 1
@@ -98,8 +94,15 @@ class PageVisits:
 
         try:
             response = await context.client.exchange(admission, request, before_send)
-        except _NotNow:
-            return _same_place(grant, visit)
+        except NotNow:
+            if visit.slots_missed > MAX_MISSED:
+                self._results.defer(
+                    visit,
+                    Reason.ORIGIN_BACKOFF,
+                    "Its slots at a host of another shard passed before it could be asked.",
+                )
+                return ()
+            return await self._same_place(grant, visit)
         except ExchangeFailed as e:
             visit.elapsed_s += trio.current_time() - began - waited
             visit.hops.append(Hop(visit.url, e.gate, e.reason, e.address))
@@ -173,16 +176,16 @@ class PageVisits:
             )
             return ()
         visit.unconditional = True
-        return _same_place(grant, visit)
+        return await self._same_place(grant, visit)
+
+    async def _same_place(self, grant: WorkGrant, visit: Visit) -> Again:
+        """The visit goes back to where it was in its origin's queue (at another shard's origin: with a slot of its own)."""
+        old = grant.entry
+        entry: WorkEntry = Entry(old.origin, visit, old.priority, old.age_s, old.tenant, old.weight, serial=old.serial)
+        await self._origins.place(entry)
+        return (entry,)
 
 
 def _beginning(status: int, content_type: str) -> int:
     """Of a page that is asked only for where it leads: enough for a refresh in its head."""
     return body_cap(status, content_type, DRAIN_CAP)
-
-
-def _same_place(grant: WorkGrant, visit: Visit) -> Again:
-    """The visit goes back to where it was in its origin's queue."""
-    old = grant.entry
-    entry: WorkEntry = Entry(old.origin, visit, old.priority, old.age_s, old.tenant, old.weight, serial=old.serial)
-    return (entry,)

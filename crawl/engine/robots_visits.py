@@ -13,6 +13,7 @@ from crawl.engine.backing_off import BackingOff
 from crawl.engine.context import Again, Context, WorkEntry, WorkGrant, headers_of, limits_of
 from crawl.engine.origins import Origins
 from crawl.engine.results import Results
+from crawl.engine.starting import MAX_MISSED, NotNow, start
 from crawl.http.exchange import ExchangeFailed, Request, Response
 from crawl.outcomes import TRANSIENT, UNREACHED, reason_of_status
 from crawl.politeness import Entry, backoff_s, parse_retry_after
@@ -62,10 +63,7 @@ class RobotsVisits:
             return ()
 
         async def before_send() -> None:
-            asked_at = trio.current_time()
-            at = context.frontier.start(grant, asked_at)
-            if at > asked_at:
-                await trio.sleep_until(at)
+            await start(context, self._origins, grant, ask)
             summary.requests += 1
             summary.robots_requests += 1
 
@@ -74,6 +72,8 @@ class RobotsVisits:
         )
         try:
             response = await context.client.exchange(admission, request, before_send)
+        except NotNow:
+            return await self._missed(ask, admission.target.origin)
         except ExchangeFailed as e:
             return await self._failed(ask, e.reason, e.detail)
         summary.wire_bytes += response.wire_bytes
@@ -106,6 +106,15 @@ class RobotsVisits:
             return ()
         hop = RobotsVisit(ask.origin, following.url, ask.redirects + 1, ask.attempt)
         entry: WorkEntry = Entry(following.origin, hop, ignores_hold=True)
+        await self._origins.place(entry)
+        return (entry,)
+
+    async def _missed(self, ask: RobotsVisit, origin: str) -> Again:
+        """Its slot passed before the request: the same once more, in the next one."""
+        if ask.slots_missed > MAX_MISSED:
+            self.unreachable(ask.origin, None, "its slots at a host of another shard passed before it could be asked")
+            return ()
+        entry: WorkEntry = Entry(origin, ask, ignores_hold=True)
         await self._origins.place(entry)
         return (entry,)
 

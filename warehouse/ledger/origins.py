@@ -181,14 +181,17 @@ class LedgerOriginBook:
             assert row is not None
             next_eligible_at, backoff_until, min_gap_s = row
             slot = max(time for time in (at, next_eligible_at, backoff_until) if time is not None)
-            gap = timedelta(seconds=gap_s if min_gap_s is None else float(min_gap_s))
-            tx.execute(
-                "UPDATE origins SET next_eligible_at = %(next)s WHERE origin = %(origin)s",
-                {"next": slot + gap, "origin": origin},
-            )
+            gap = timedelta(seconds=max(gap_s, float(min_gap_s or 0.0)))
+            tx.execute(query("origins/reserve"), {"next": slot + gap, "origin": origin})
             return slot
 
         return self._ledger.run(work)
+
+    def foreign_slots(self, within_s: float) -> dict[str, datetime]:
+        """Origins where anybody reserved a slot in the last `within_s` seconds of the server's clock, and when each is
+        free again."""
+        with self._ledger.transaction() as tx:
+            return dict(tx.rows(query("origins/foreign_slots"), {"within_s": within_s}))
 
     def _by_origin(self, name: str, origins: Sequence[str]) -> list[tuple[Any, ...]]:
         wanted = list(dict.fromkeys(origins))

@@ -65,6 +65,19 @@ def test_slots_for_other_shards_are_a_gap_apart_whoever_asks(book: OriginBook) -
     assert book.take_foreign_slot(origin, NOW, 1.5) == NOW + timedelta(hours=1)
 
 
+def test_an_owner_finds_the_slots_that_others_took(ledger: Ledger, book: OriginBook) -> None:
+    origin, other = "https://taken.example", "https://asked-by-its-owner.example"
+    book.save([OriginState(origin, NOW, NOW + timedelta(seconds=30)), OriginState(other, NOW)])
+    assert not {origin, other} & set(book.foreign_slots(3600.0))
+    set_override(ledger, origin, min_gap_s=1.0, max_in_flight=None, actor="op")
+    assert book.take_foreign_slot(origin, NOW + timedelta(seconds=40), 2.5) == NOW + timedelta(seconds=40)
+    assert book.foreign_slots(3600.0)[origin] == NOW + timedelta(seconds=42.5)
+    assert other not in book.foreign_slots(3600.0)
+    book.save([OriginState(origin, NOW + timedelta(seconds=1))])  # the owner did not know yet, and cannot undo it
+    assert book.foreign_slots(3600.0)[origin] == NOW + timedelta(seconds=42.5)
+    assert book.foreign_slots(-60.0) == {}
+
+
 def test_after_a_crash_nobody_is_asked_before_a_gap_is_over(ledger: Ledger, book: OriginBook) -> None:
     """What the owner before asked in its last seconds was never saved."""
     met, late, slow, new = (f"https://{name}.crashed.example" for name in ("met", "late", "slow", "new"))

@@ -602,3 +602,70 @@ def test_memory_holds_what_is_read_ahead_and_the_origins_that_are_being_asked() 
     assert most["robots"] <= 600
     assert most["read"] <= 1000
     assert len(book.states) == 1501
+
+
+class TrioClock:
+    """The flow's clock on trio's virtual time."""
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=trio.current_time())
+
+
+@pytest.mark.parametrize(("gap_s", "connect_s"), [(1.0, 0.0), (1.0, 1.5), (7.0, 0.3)])
+def test_two_shards_on_one_book_keep_the_gap_where_one_hops_to_the_others_host(gap_s: float, connect_s: float) -> None:
+    """The owner asks its host all the time; every page of the other shard redirects there, some of them twice."""
+
+    def answer(url: str, n: int) -> Response:
+        if "robots" in url or ("own.test" in url and "/twice" not in url):
+            return page()
+        if "/twice" in url:
+            return page(302, b"", location="http://own.test/end")
+        return page(302, b"", location=f"http://own.test/{'twice' if url.endswith(('3', '6')) else 'hop'}{url[-1]}")
+
+    web, book = MemoryWeb(answer, connect_s=connect_s), MemoryOrigins()
+    sinks = {"own": MemorySink(), "far": MemorySink()}
+
+    def crawl(name: str, urls: list[str]) -> Crawl:
+        return Crawl(
+            tasks_of(*urls),
+            settings=CrawlSettings(test_hosts=TEST_HOSTS, origin_gap_s=gap_s),
+            sink=sinks[name],
+            snapshots=MemorySnapshots(),
+            origins=book,
+            clock=TrioClock(),
+            client=web,
+            rng=random.Random(1),
+            blocking=inline,
+            owns=lambda origin: name in origin,
+        )
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(crawl("own", [f"http://own.test/page/{n}" for n in range(90)]).run)
+            await trio.sleep(3.3)
+            nursery.start_soon(crawl("far", [f"http://far{n}.test/{n}" for n in range(8)]).run)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert web.closest() >= gap_s - 1e-9
+    assert len(sinks["own"].by_key) == 90
+    assert len(sinks["far"].by_key) == 8
+    assert {r.reason for sink in sinks.values() for r in sink.results} == {Reason.OK}
+    assert len([url for _, url in web.log if "/hop" in url or "/twice" in url or "/end" in url]) == 10
+    assert len(web.starts["http://own.test"]) >= 100
+
+
+def test_a_slot_at_another_shards_host_is_not_used_late() -> None:
+    """The connection took longer than the slot lasts: another one is taken, and after some the window has no time."""
+
+    class Slow(MemoryWeb):
+        async def exchange(self, admission, request, before_send) -> Response:  # type: ignore[no-untyped-def]
+            if admission.target.host == "far.test":
+                await trio.sleep(9.0)
+            return await super().exchange(admission, request, before_send)
+
+    web = Slow(lambda url, n: page(302, b"", location="http://far.test/x") if url.endswith("a.test/1") else page())
+    origins = MemoryOrigins()
+    origins.save_robots([RobotsRecord("http://far.test", "v", "unavailable", b"", NOW, NOW + timedelta(hours=1))])
+    _, sink, _ = run(tasks_of("http://a.test/1"), web, origins=origins)
+    assert (sink.by_key[0].outcome, sink.by_key[0].reason) == (Outcome.DEFERRED, Reason.ORIGIN_BACKOFF)
+    assert web.starts["http://far.test"] == []
