@@ -6,13 +6,18 @@ from assets import tables
 from assets.partition import WindowShard, shards_of, window_shards
 from assets.platform import Platform
 from transforms.schemas import DUE_SOURCES, EXPECTED_EDGES, TARGET_RULES
-from warehouse.ledger import claims
+from warehouse.ledger import claims, leases
 
 KEY = dg.AssetKey(["backlinks", "due_sources"])
 
 
 def claim(platform: Platform, at: WindowShard) -> dict[str, int]:
-    """Claim a window x shard. Claimed before stays claimed, newly due is added, so a rerun only ever adds. Returns counts."""
+    """Claim a window x shard. Claimed before stays claimed, newly due is added, so a rerun only ever adds. Returns counts.
+
+    Pages are held by the shard's lease and its fence, not row by row; rows of the ledger's queues that somebody leased and
+    never finished go back here, in bounded batches, or fail for good after the attempt cap.
+    """
+    expired = leases.recover_expired(platform.ledger, now=platform.clock.now()).values()
     # One at a time: of two runs at once, the one that claimed less must not write its part last.
     with platform.lease(f"claim:{at.shard}", wait_s=900.0):
         claimed = claims.claim_due(
@@ -29,7 +34,8 @@ def claim(platform: Platform, at: WindowShard) -> dict[str, int]:
             (DUE_SOURCES, claimed.due),  # last: its presence says that the other two are there
         ):
             platform.datasets.write_part(dataset, at.window, at.shard, table, "all")
-    return {**claimed.counts, "sources": claimed.due.num_rows, "edges": claimed.expected.num_rows}
+    recovered = {"recovered": sum(back for back, _ in expired), "given_up": sum(failed for _, failed in expired)}
+    return {**claimed.counts, **recovered, "sources": claimed.due.num_rows, "edges": claimed.expected.num_rows}
 
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:

@@ -39,6 +39,7 @@ class Web(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str, str]] = []
         self.redirects: dict[str, str] = {}
+        self.broken: set[str] = set()
 
     def pages(self) -> list[str]:
         return [path for _, path in self.asked if path != "/robots.txt"]
@@ -51,7 +52,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.asked.append((self.headers["Host"], self.path))
         location = self.server.redirects.get(self.path)
-        status = 404 if self.path == "/robots.txt" else 302 if location else 200
+        status = (
+            404 if self.path == "/robots.txt" else 302 if location else 500 if self.path in self.server.broken else 200
+        )
         body = b"" if status != 200 else f"<html><body><p>This is {self.path}</p></body></html>".encode()
         self.send_response(status)
         if location:
@@ -205,6 +208,36 @@ def test_two_runs_at_once_fetch_nothing_twice_and_a_stale_one_changes_nothing(
             PartitionSink(first, at, lease).commit([late])
     assert _jobs(first) == jobs
     assert first.datasets.read(PAGE_FETCHES, at.window, at.shard).equals(before)
+
+
+def test_what_others_leased_and_lost_comes_back_and_nothing_is_tried_for_ever(
+    new_platform: Callable[..., Platform], web: Web
+) -> None:
+    platform = new_platform(retry_base_s=0.0, max_attempts=3)
+    urls = ["http://www.lost.example/page", "http://www.lost.example/broken"]
+    scene(platform, urls)
+    web.broken.add("/broken")
+    at = now_partition(platform)
+    due_sources.claim(platform, at)
+    long_ago = platform.clock.now() - timedelta(hours=1)
+    for attempt in range(1, leases.MAX_ATTEMPTS + 1):
+        with platform.ledger.transaction() as tx:  # a consumer of single rows that dies, again and again
+            tx.execute("UPDATE page_fetch_jobs SET available_at = %(at)s", {"at": long_ago})
+        _, ids = leases.claim_queue(platform.ledger, "page_fetch_jobs", owner="w", ttl_s=60, now=long_ago, limit=9)
+        assert len(ids) == 2
+        counts = due_sources.claim(platform, at)
+        last = attempt == leases.MAX_ATTEMPTS
+        assert (counts["recovered"], counts["given_up"]) == ((0, 2) if last else (2, 0))
+    counts = due_sources.claim(platform, at)
+    assert (counts["recovered"], counts["given_up"], counts["sources"]) == (0, 0, 2)
+    # The partition itself still gets its outcomes, each page asked as often as the cap allows, in however many runs.
+    for _ in range(2):
+        rows = {row["source_url"]: row for row in page_fetches.fetch(platform, at, refetch=False).to_pylist()}
+        assert [(rows[url]["outcome"], rows[url]["reason"], rows[url]["attempt"]) for url in urls] == [
+            ("fetched", "ok", 1), ("failed", "http_5xx", 3),
+        ]  # fmt: skip
+    assert Counter(web.pages()) == {"/page": 1, "/broken": 3}
+    assert sorted((job[1], job[2]) for job in _jobs(platform)) == [("completed", "fetched"), ("failed", "failed")]
 
 
 def _jobs(platform: Platform) -> list[tuple[object, ...]]:
