@@ -2,7 +2,8 @@
 only for edges that no direct link stands for, politely, a few a page, and not again while an answer is believed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -52,14 +53,14 @@ STILL_TRUE = timedelta(hours=24)
 
 def check(platform: Platform, at: WindowShard) -> pa.Table:
     """Check the redirectors that the window x shard needs and has no answer of. Returns its `LINK_REDIRECTS` rows."""
-    wanted, goals, live = candidates(platform, at)
+    wanted = candidates(platform, at)
     have = platform.datasets.read(LINK_REDIRECTS, at.window, at.shard)
-    if not wanted and not have.num_rows:
+    if not wanted.links and not have.num_rows:
         return have
     with platform.lease(f"shard:{at.shard}", wait_s=900.0) as lease:
         # Under the lease: what another run of the partition has just asked is not asked again.
         have = platform.datasets.read(LINK_REDIRECTS, at.window, at.shard)
-        plan = Plan(platform, at, wanted, goals, live, have)
+        plan = Plan(platform, at, wanted, have)
         sink = MemorySink()
         done = None
         if plan.todo:
@@ -74,8 +75,22 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
     return rows
 
 
-def candidates(platform: Platform, at: WindowShard) -> tuple[list[Candidate], dict[int, Goal], set[int]]:
-    """Links that are worth a request, the likeliest of each page first; the goals of their pages; edges that are live."""
+@dataclass(frozen=True)
+class Wanted:
+    """What a window x shard would like to know."""
+
+    links: list[Candidate]
+    """Worth a request, the likeliest of each page first."""
+    goals: dict[int, Goal]
+    """By source."""
+    live: set[int]
+    """Edges that are live."""
+    earlier: dict[str, dict[str, Any]]
+    """The newest conclusive answer of earlier windows, by link."""
+
+
+def candidates(platform: Platform, at: WindowShard) -> Wanted:
+    """Redirectors of the partition's pages that may lead to what no direct link of theirs leads to."""
     store = platform.datasets
     expected = store.read(EXPECTED_EDGES, at.window, at.shard)
     pages = store.read(PAGE_MANIFESTS, at.window, at.shard)
@@ -96,7 +111,7 @@ def candidates(platform: Platform, at: WindowShard) -> tuple[list[Candidate], di
         hosts,
     )
     if not found.height:
-        return [], {}, set()
+        return Wanted([], {}, set(), {})
     # Which edges have no direct link: said by the same matching that gives the evidence, for these few pages.
     here = found["source_url_id"].unique().to_arrow()
     observed = matching.match_window(
@@ -114,16 +129,17 @@ def candidates(platform: Platform, at: WindowShard) -> tuple[list[Candidate], di
     open_edges = edges.join(unproven, on="backlink_id", how="semi")
     found = found.join(open_edges, on="source_url_id", how="semi", maintain_order="left")
     if not found.height:
-        return [], {}, set()
-    proven = {link for link, row in _earlier(platform, at, found["identity"]).items() if row["final_identity"]}
+        return Wanted([], {}, set(), {})
+    earlier = _earlier(platform, at, found["identity"])
+    proven = {link for link, row in earlier.items() if row["final_identity"]}
     before = {
         (source, link) for source, link in found.select("source_url_id", "identity").iter_rows() if link in proven
     }
-    wanted = rules_of.candidates(found, open_edges, _frame(rules), before)
-    return (
-        wanted,
+    return Wanted(
+        rules_of.candidates(found, open_edges, _frame(rules), before),
         rules_of.goals(open_edges, _frame(rules)),
         set(open_edges.filter("was_live")["backlink_id"].to_list()),
+        earlier,
     )
 
 
@@ -147,35 +163,26 @@ def _earlier(platform: Platform, at: WindowShard, links: pl.Series) -> dict[str,
 class Plan:
     """What is kept, what is believed, what is asked, and what must wait."""
 
-    def __init__(
-        self,
-        platform: Platform,
-        at: WindowShard,
-        wanted: Sequence[Candidate],
-        goals: dict[int, Goal],
-        live: set[int],
-        have: pa.Table,
-    ) -> None:
+    def __init__(self, platform: Platform, at: WindowShard, wanted: Wanted, have: pa.Table) -> None:
         now = platform.clock.now()
-        self._now, self._goals, self._live = now, goals, live
+        self._now, self._goals, self._live = now, wanted.goals, wanted.live
         self._since = now - timedelta(seconds=platform.crawl.redirect_ttl_s)
         is_open = now < at.window.end
         self._rows: list[dict[str, Any]] = []
         self.todo: dict[str, list[Candidate]] = defaultdict(list)
+        links = {(each.source_url_id, each.link_identity): each for each in wanted.links}
+        # While the window is open, what was put off is asked again and what is on no page any more goes; afterwards all stays.
         kept = {
-            (row["source_url_id"], row["link_identity"]): row
+            key: row
             for row in have.to_pylist()
-            # What was put off is asked again while the window is open; afterwards it stays as it is.
-            if not is_open or row["outcome"] != Outcome.DEFERRED.value
+            if (key := (row["source_url_id"], row["link_identity"]))
+            and (not is_open or (key in links and row["outcome"] != Outcome.DEFERRED.value))
         }
         self._rows += kept.values()
         asked = Counter(source for (source, _), row in kept.items() if not row["is_reused"])
-        missing = [each for each in wanted if (each.source_url_id, each.link_identity) not in kept]
-        links = pl.Series([each.link_identity for each in missing], dtype=pl.String)
-        earlier = _earlier(platform, at, links) if missing else {}
         may_ask = now < at.window.end + STILL_TRUE
-        for each in missing:
-            known = earlier.get(each.link_identity)
+        for each in (each for key, each in links.items() if key not in kept):
+            known = wanted.earlier.get(each.link_identity)
             if known is not None and self._is_believed(each, known):
                 self._rows.append({**known, **_about(each), "is_reused": True})
             elif each.link_identity in self.todo or (
@@ -207,7 +214,7 @@ class Plan:
     def tasks(self) -> list[FetchTask]:
         """One request for each redirector, on however many pages it stands."""
         return [
-            FetchTask(key=number, url=link, goal=_any([self._goals[each.source_url_id] for each in group]))
+            FetchTask(key=number, url=link, goal=Goal.of_any(self._goals[each.source_url_id] for each in group))
             for number, (link, group) in enumerate(self.todo.items())
         ]
 
@@ -238,10 +245,6 @@ def _about(each: Candidate) -> dict[str, Any]:
         "source_url_id": each.source_url_id, "source_url": each.source_url, "link_identity": each.link_identity,
         "position": each.position, "why": each.why, "edges": list(each.edges), "waiting_edges": list(each.waiting_edges),
     }  # fmt: skip
-
-
-def _any(goals: Sequence[Goal]) -> Callable[[str], bool]:
-    return lambda url: any(goal(url) for goal in goals)
 
 
 def _told(result: FetchResult, final: str | None, *, conclusive: bool) -> str | None:

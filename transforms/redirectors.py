@@ -49,16 +49,18 @@ _SHAPES = (
     r"external|ext|track|tracker|recommends|recommend|refer|aff|affiliate|partner|l\.php|out\.php|go\.php|redirect\.php|redir\.php|"
     r"away\.php|click\.php|link\.php|exit\.php|url"
 )
-_SHAPE = rf"(?i)^https?://[^/?#]+/(?:[^?#]*/)?(?:{_SHAPES})(?:/[^?#]+|/?\?.)"
-"""Such a segment, and after it what tells one target from another: a slug or a query."""
+_SHAPE = rf"(?i)^https?://[^/?#]+/(?:[^/?#]+/)?(?:{_SHAPES})(?:/[^/?#]+/?(?:\?.*)?$|/?\?.)"
+"""Such a segment, first or second in the path, and after it what tells one target from another: a slug or a query."""
 
-_ACTS = re.compile(
-    r"(?:^|[/?&=._\-])(?:log-?out|log-?off|sign-?out|log-?in|sign-?in|sign-?up|register|subscribe|unsubscribe|opt-?out|opt-?in|"
-    r"delete|remove|destroy|trash|cancel|add|cart|basket|checkout|buy|purchase|order|pay|payment|donate|vote|upvote|downvote|"
-    r"like|dislike|flag|report|rate|rating|follow|unfollow|edit|save|post|submit|admin|wp-admin|wp-login|confirm|verify|activate|"
-    r"deactivate|reset|password|token|nonce|_wpnonce|csrf|action)(?:$|[/?&=._\-])",
-    re.IGNORECASE,
-)
+_ACTS = frozenset({
+    "login", "signin", "signup", "register", "subscribe", "optin", "cancel", "add", "addtocart", "cart", "basket", "checkout", "buy",
+    "purchase", "order", "pay", "payment", "donate", "vote", "upvote", "downvote", "like", "dislike", "flag", "report", "rate", "rating",
+    "follow", "unfollow", "edit", "save", "post", "submit", "admin", "wpadmin", "wplogin", "confirm", "verify", "activate",
+    "deactivate", "reset", "password", "token", "nonce", "wpnonce", "csrf", "csrftoken", "trash",
+})  # fmt: skip
+"""Whole segments of a path, names or values of parameters (without `-` and `_`) that say that asking does something."""
+_ALWAYS = frozenset(["logout", "logoff", "signout", "unsubscribe", "optout", "delete", "remove", "destroy"])
+"""And those that say so in company too (`/delete-account`)."""
 _BASE64_URL = re.compile(r"aHR0c[A-Za-z0-9+/_\-]{8,}={0,2}")
 """`http` in base64."""
 _HEAD = 500
@@ -88,6 +90,16 @@ class Goal:
 
     def __init__(self, exact: Iterable[str], tolerant_keys: Iterable[str], rules: Sequence[Target]) -> None:
         self._exact, self._keys, self._rules = frozenset(exact), frozenset(tolerant_keys), tuple(rules)
+
+    @classmethod
+    def of_any(cls, goals: Iterable[Goal]) -> Goal:
+        """The goal of a redirector that stands on several pages."""
+        every = list(goals)
+        return cls(
+            (url for goal in every for url in goal._exact),
+            (key for goal in every for key in goal._keys),
+            list(dict.fromkeys(rule for goal in every for rule in goal._rules)),
+        )
 
     def __call__(self, url: str) -> bool:
         """Does a redirect to this URL reach the goal?"""
@@ -204,17 +216,20 @@ def _tail(body: str) -> str:
 
 def is_harmless(identity: str) -> bool:
     """False: the URL's own path or parameters say that asking for it does something. What a redirector carries as its target's
-    URL does not count."""
+    URL does not count, nor does a word within a slug (`/go/best-order-book`)."""
     path, _, query = identity.partition("://")[2].partition("/")[2].partition("?")
     path = re.split(r"(?i)https?(?::|%3a)", path, maxsplit=1)[0]
-    if _ACTS.search("/" + path) is not None:
-        return False
-    return all(_is_idle(*part.partition("=")[::2]) for part in query.split("&"))
+    names = path.split("/")
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        names += [name, value if not re.search(r"[%/.]", value) else ""]
+    return not any(_acts(name.lower()) for name in names)
 
 
-def _is_idle(name: str, value: str) -> bool:
-    short = value if "%" not in value and "/" not in value and "." not in value else ""
-    return _ACTS.search(f"&{name}=") is None and (not short or _ACTS.search(f"={short}&") is None)
+def _acts(name: str) -> bool:
+    stem = re.sub(r"\.(?:php|aspx?|jsp|html?|cgi)$", "", name)
+    words = re.split(r"[-_.]+", stem)
+    return "".join(words) in _ACTS | _ALWAYS or not _ALWAYS.isdisjoint(words)
 
 
 def candidates(

@@ -64,6 +64,7 @@ def one(href: str, **edge: Any) -> Candidate | None:
         ("https://deals.example/out.php?id=17", "shape"),
         ("https://deals.example/en/redirect/17", "shape"),
         ("https://deals.example/r?17", "shape"),
+        ("https://deals.example/go/best-order-book", "shape"),  # a word within a slug does nothing
         # not a redirector of this page
         ("https://deals.example/go/", None),
         ("https://deals.example/go", None),
@@ -75,6 +76,9 @@ def one(href: str, **edge: Any) -> Candidate | None:
         ("https://other.example/out?url=https://www.shop.example/saws", None),
         # whatever does something
         ("https://deals.example/go/logout", None),
+        ("https://deals.example/go/delete-account", None),
+        ("https://deals.example/go/vote.php?id=3", None),
+        ("https://deals.example/r/gardening/comments/3/title", None),  # deeper than any redirector
         ("https://deals.example/cart/add?url=https://www.shop.example/saws", None),
         ("https://deals.example/out?do=delete&url=https://www.shop.example/saws", None),
         ("https://deals.example/link/vote?id=3", None),
