@@ -20,7 +20,7 @@ import pytest
 from orchestration import resources
 from orchestration.cli import main
 from orchestration.demo import play as plays
-from orchestration.demo.scenario import Edge
+from orchestration.demo.scenario import Edge, load_scenario
 from tests.fixtures.stack import free_port
 from warehouse.ledger import Ledger, keys, projects
 
@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.service]
 PROGRAM = "import sys; sys.argv[0] = 'backlinks'; from orchestration.cli import main; main()"
 WINDOW = 4
 """The window with the most different answers."""
+REDIRECTED = next(edge for edge in load_scenario().edges if edge.source == "http://coupon-corner.test/trowels")
 GOOD = "Source URL,Target URL\nhttp://gardening-weekly.test/best-trowels,http://acme-tools.test/trowels\n"
 
 
@@ -158,12 +159,12 @@ def test_an_edge_that_nobody_monitors(shell: Shell) -> None:
 def some(shell: Shell) -> list[Edge]:
     """An export of one's own: up to three edges of the script for each reason that its truth knows in this window.
 
-    Without the one whose truth stands on an earlier check of the same page.
+    Without those whose truth stands on an earlier check of the same page.
     """
     edges = [edge for edge in shell.play.scenario.edges if edge.project == "acme" and not edge.discovered]
     by_reason: dict[frozenset[str], list[Edge]] = {}
     for edge in edges:
-        if WINDOW in edge.truth and edge.truth[WINDOW].reasons != {"link_collapse"}:
+        if WINDOW in edge.truth and not edge.truth[WINDOW].reasons & {"link_collapse", "redirect_unchecked"}:
             by_reason.setdefault(edge.truth[WINDOW].reasons, []).append(edge)
     chosen = [edge for group in by_reason.values() for edge in group[:3]]
     with open(shell.folder / "mine.csv", "w", newline="", encoding="utf-8") as file:
@@ -185,6 +186,11 @@ def test_check_gives_each_row_of_the_file_a_state_and_a_reason(shell: Shell, som
         assert row["state"] == ("live" if truth.evidence == "found" else "unknown"), edge  # never seen before
         assert row["last_checked_at"], edge
         assert row["target_health"], edge
+        assert (row["link_redirects"] is not None) == (row["reason"] == "link_found_via_redirect"), edge
+        if edge.source == REDIRECTED.source:
+            assert row["link_redirects"] == (
+                "http://coupon-corner.test/go/acme-trowels (302) → http://acme-tools.test/trowels?utm_source=coupon-corner"
+            )
     assert {row["state"] for row in rows.values()} <= {"live"}  # what the same pages hold besides
 
 
@@ -214,4 +220,8 @@ def test_run_status_and_explain_show_what_they_are_for(shell: Shell) -> None:
     explained = shell.here("explain", live.source, live.target)
     assert explained.returncode == 0, explained.stderr
     for said in (live.source, live.target, "Acme Tools", "live", "found", "200"):
+        assert said in explained.stdout
+    explained = shell.here("explain", REDIRECTED.source, REDIRECTED.target)
+    assert explained.returncode == 0, explained.stderr
+    for said in ("link_found_via_redirect", "Redirectors of the source's own", "proven", "/go/acme-trowels (302)"):
         assert said in explained.stdout
