@@ -45,6 +45,7 @@ POINTS = {
     "before the first transaction": Point("warehouse.ledger.writeback:_apply", "before"),
     "between two transactions": Point("warehouse.ledger.writeback:_apply", "before", 3),
     "in a transaction": Point("warehouse.ledger.writeback:_apply", "after", 2),
+    "redirectors asked, not written": Point("assets.redirect_checks:Plan.rows", "after"),
     "state written, run not recorded": Point("assets.current_state:write_back", "after"),
 }  # fmt: skip
 EDGES_PER_TRANSACTION = 25

@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.service]
 KILLS = {
     0: ["claimed", "snapshots stored, no part", "part written, not in the ledger", "new edges registered",
         "observations loaded", "in a transaction"],
-    1: ["fetches in the ledger", "manifests written, not in the ledger", "history folded, states not",
-        "state written, run not recorded"],
+    1: ["fetches in the ledger", "manifests written, not in the ledger", "redirectors asked, not written",
+        "history folded, states not", "state written, run not recorded"],
     2: ["targets checked, not in the ledger", "before the first transaction", "between two transactions"],
 }  # fmt: skip
 """Points by window, in the order in which a run reaches them. Window 0 holds what is new, window 2 the first losses."""
