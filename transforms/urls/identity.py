@@ -21,7 +21,8 @@ from transforms.urls.trace import trace
 from transforms.urls.whatwg import resolve
 
 NORMALIZATION_VERSION = 1
-"""Part of every identity's hash. A change of rules is a new version, and a migration that reads both."""
+"""Part of every identity's hash. A change of rules is a new version, a migration that reads both (`backlinks identities
+migrate`), and a new `transforms.html.PARSER_VERSION`: manifests hold identities."""
 
 MAX_IDENTITY_CHARS = 2048
 _MAX_HOST_CHARS = 253
