@@ -66,8 +66,8 @@ def main() -> None:
         for each in CASES[name](sizes):
             done[name].append(each)
             if not each.is_title:
-                rate = "" if each.rate is None else f": {each.rate:,.0f} pages/s"
-                console.print(f"  {name}: {each.what.strip()}{rate}", highlight=False)
+                cost = "" if each.cpu_ms is None else f": {each.cpu_ms:.3f} ms CPU a page"
+                console.print(f"  {name}: {each.what.strip()}{cost} {each.note}", highlight=False)
     heading = (
         f"Crawl: {sizes.pages:,} pages of the mix, {sizes.hosts} hosts, {os.cpu_count()} cores, "
         f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after"

@@ -25,10 +25,12 @@ from warehouse.local.config import StackSettings
 from warehouse.local.errors import StackError
 from warehouse.local.mysql_program import MysqlProgram
 from warehouse.local.paths import StackFolder, explained
-from warehouse.local.processes import Process, Report, silent
+from warehouse.local.processes import Process, Report, silent, wait_for
 
 PART = "mysql"
 PORT_SETTING = "BACKLINKS_LEDGER__PORT"
+LET_GO_S = 10.0
+_SOCKET = "mysqld.sock"
 
 #: Weaker durability for databases that live as long as a test run. Never for the stack.
 THROWAWAY = ("--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=OFF")
@@ -46,6 +48,7 @@ def initialise(
                 "it) and run again."
             )
         _refuse_if_in_use(data)
+        _forget_socket(data)
         return
     report(PART, "initialising the data directory", None)
     part = data.with_name("mysql.part")
@@ -69,12 +72,27 @@ def initialise(
 
 
 def _refuse_if_in_use(data: Path) -> None:
-    """InnoDB waits 100 s for its lock on ibdata1 (fcntl(2), as here) before it gives up: better to know at once."""
+    """InnoDB waits 100 s for its lock on ibdata1 (fcntl(2), as here) before it gives up: better to know at once. A server
+    that was killed may hold it for a moment longer, until its last thread has ended."""
     with explained(f"the MySQL data directory {data}"), open(data / "ibdata1", "r+b") as tablespace:
-        try:
-            fcntl.lockf(tablespace, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError) as error:
-            raise StackError(f"mysql: another mysqld uses the data directory {data}; stop it first.") from error
+        if not wait_for(lambda: _can_lock(tablespace.fileno()), LET_GO_S):
+            raise StackError(f"mysql: another mysqld uses the data directory {data}; stop it first.")
+
+
+def _can_lock(descriptor: int) -> bool:
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _forget_socket(data: Path) -> None:
+    """A killed server leaves a lock beside its socket, with its process number in it. mysqld does not start while a
+    process of that number runs, whatever it is by now. Nobody uses the data (`_refuse_if_in_use`), so it means nothing."""
+    with explained(f"the MySQL data directory {data}"):
+        for name in (_SOCKET, f"{_SOCKET}.lock"):
+            (data / name).unlink(missing_ok=True)
 
 
 def process(
@@ -91,7 +109,7 @@ def process(
         f"--datadir={folder.mysql_data}",
         f"--port={ledger.port}",
         "--bind-address=127.0.0.1",
-        "--socket=mysqld.sock",  # within the data directory; a full path may exceed the 107 bytes of a socket's name
+        f"--socket={_SOCKET}",  # within the data directory; a full path may exceed the 107 bytes of a socket's name
         f"--pid-file={folder.mysql_data / 'mysqld.pid'}",
         f"--init-file={account_file(folder)}",
         "--mysqlx=OFF",

@@ -295,6 +295,7 @@ def soak(scene: Scene, seconds: float, seed: int) -> Verdict:
         run = Soak(scene, web, database, seed)
         run.run(seconds, platform, project)
         faults_took = time.monotonic() - began
+        database.start()  # should it be away, whatever the reason: what is judged is what comes after
         CONSOLE.print("The time is up: no more faults; every window is being finished.")
         run.drain(windows_of(platform), timeout_s=2.0 * scene.window_s + 300.0)
         events, given_up = events_of(scene)

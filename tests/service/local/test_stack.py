@@ -173,6 +173,9 @@ def test_up_is_idempotent_survives_kill_nine_of_each_part_and_down_leaves_nothin
         [psutil.Process(row.pid) for row in first.values() if row.pid and psutil.pid_exists(row.pid)], timeout=10
     )
     assert one.status() == {"mysql": "down", "clickhouse": "down"}
+    lock = one.folder.mysql_data / "mysqld.sock.lock"
+    assert lock.read_text().strip() == str(first["mysql"].pid)
+    lock.write_text(f"{os.getpid()}\n")  # the killed server's number is another process's by now
     back = one.up()
     assert {row.state for row in back.values()} == {"up"}
     assert one.sql("SELECT SUM(x) FROM backlinks.t") == [(3,)]
@@ -346,8 +349,9 @@ def test_a_damaged_or_half_made_data_directory(one: Stack, mysql_program: MysqlP
     assert one.status()["mysql"] == "down"
 
 
-def test_a_second_server_on_the_same_data(one: Stack) -> None:
+def test_a_second_server_on_the_same_data(one: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     one.up(parts=["mysql"])
+    monkeypatch.setattr(mysql_part, "LET_GO_S", 0.1)
     pid_file = one.folder.pid_file("mysql")
     kept = pid_file.read_text()
     pid_file.unlink()  # as if the stack folder's run/ had been lost
