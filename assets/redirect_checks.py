@@ -17,7 +17,7 @@ import crawl
 from assets import link_manifests, tables
 from assets.link_manifests import READABLE_CODES
 from assets.page_fetches import stopped_early
-from assets.partition import WindowShard, window_shards
+from assets.partition import WindowShard, owns, window_shards
 from assets.platform import Platform
 from crawl import parse_pool
 from crawl.memory import MemorySink, MemorySnapshots
@@ -66,7 +66,7 @@ def check(platform: Platform, at: WindowShard) -> pa.Table:
         if plan.todo:
             done = crawl.run_batch(
                 plan.tasks(), settings=platform.crawl, sink=sink, snapshots=MemorySnapshots(),
-                origins=platform.origin_book(lease), clock=platform.clock,
+                origins=platform.origin_book(lease), clock=platform.clock, owns=owns(platform, at),
             )  # fmt: skip
         rows = LINK_REDIRECTS.table(plan.rows(sink.results))
         platform.datasets.write_part(LINK_REDIRECTS, at.window, at.shard, rows, "all")
