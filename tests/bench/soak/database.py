@@ -34,7 +34,10 @@ class Database:
         self.start()
 
     def start(self) -> None:
-        """As `backlinks stack up` does it."""
+        """As `backlinks stack up` does it; nothing when it runs."""
+        found = PidFile.read(self._folder.pid_file(mysql.PART))
+        if found is not None and found.is_alive():
+            return
         mysql.initialise(self._program, self._folder)
         mysql.write_account(self.ledger, self._folder)
         process = mysql.process(self._program, self.ledger, self._settings, self._folder)
