@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from assets import due_sources, page_fetches
 from assets.partition import WindowShard
 from assets.platform import Platform
+from crawl import Stop
 from crawl.egress.gate import Admission, EgressGate, Refused
 from crawl.egress.urls import Target
 from crawl.politeness import Frontier, Grant
@@ -86,20 +87,23 @@ def say(event: str, **more: object) -> None:
         file.write(json.dumps({"at": time.time(), "pid": os.getpid(), "event": event, **more}) + "\n")
 
 
-def one_pass(platform: Platform, at: WindowShard) -> int:
+def one_pass(platform: Platform, at: WindowShard, stop: Stop) -> int:
     """Claim and fetch. Returns how many sources of the partition are not settled."""
     due_sources.claim(platform, at)
-    outcomes = page_fetches.fetch(platform, at, refetch=False)
+    outcomes = page_fetches.fetch(platform, at, refetch=False, stop=stop)
     return int(pc.sum(pc.equal(outcomes["outcome"], Outcome.DEFERRED.value)).as_py() or 0)
 
 
 def work(platform: Platform, shard: int, windows: Sequence[Window] | None) -> None:
     """For ever on the current window; or, with `windows`, on each of these until it is settled or (the last) over."""
-    left, before = list(windows or ()), -1
+    left, before, stop = list(windows or ()), -1, Stop()
     while windows is None or left:
+        if stop.why is not None:  # asked to stop while a store was away: its error came instead of `Stopped`
+            say("stopped", detail=stop.why)
+            return
         at = WindowShard(left[0] if left else Window.containing(platform.clock.now(), platform.window_length), shard)
         try:
-            open_ = one_pass(platform, at)
+            open_ = one_pass(platform, at, stop)
         except StaleFence as error:
             say("stale fence", window=at.window.key, detail=str(error))
         except page_fetches.Stopped as error:
