@@ -111,9 +111,10 @@ def settled(platform: Platform, at: WindowShard, outcomes: pa.Table) -> pa.Table
 def stopped_early(done: crawl.CrawlSummary, what: str) -> None:
     """Raises `Stopped` when a signal or a person ended the crawl before its end."""
     if done.stopped is not None:
+        also = "" if done.error is None else f"; the last of them were not, because: {done.error}"
         raise Stopped(
-            f"{what} was stopped ({done.stopped}): {done.results} of {done.tasks} pages are committed, the next run "
-            "fetches the rest"
+            f"{what} was stopped ({done.stopped}): {done.committed} of {done.tasks} pages are committed, the next run "
+            f"fetches the rest{also}"
         )
 
 

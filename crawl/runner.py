@@ -41,8 +41,9 @@ async def crawl_batch(
 
     `owns(origin)` says whether an origin that a redirect leads to belongs to this shard (its clock is then kept in
     memory); without it, those of the tasks' registrable domains do. When `stop` is requested the open sockets are
-    closed, what is complete is committed, `summary.stopped` says why and the other tasks have no result. Whatever the
-    sink raises ends the crawl and is raised (a stale fence): nothing is committed after it.
+    closed, what is complete is committed, `summary.stopped` says why and the other tasks have no result. Whatever a
+    port raises ends the crawl and is raised (a stale fence, a store that is away): nothing is committed after it, and
+    what was under way has no result. Where a stop was asked for, it is `summary.error` instead.
     """
     return await Crawl(
         tasks, settings=settings, sink=sink, snapshots=snapshots, origins=origins, clock=clock, stop=stop, owns=owns

@@ -24,9 +24,13 @@ class CrawlSummary:
     origins: int = 0
     internal_errors: int = 0
     commits: int = 0
+    committed: int = 0
+    """Results that the sink has made durable."""
     seconds: float = 0.0
     stopped: str | None = None
     """Why it ended early (`SIGTERM`, `deadline`, ...); None when it ran to its end."""
+    error: Exception | None = None
+    """What a port raised although the crawl was being stopped: some results may not be committed."""
 
     @property
     def unfinished(self) -> int:

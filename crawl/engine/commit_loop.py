@@ -5,10 +5,11 @@ that is left for results. Not here: what a result says (`results`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 
-from crawl.engine.context import Context
+from crawl.engine.context import Context, PortFailed
 from crawl.engine.origins import Origins
 from crawl.ports import FetchResult, FetchSink, OriginState, RobotsRecord
 
@@ -42,6 +43,12 @@ class CommitLoop:
         """Commit now, not at the next interval."""
         self._due.set()
 
+    def fail(self, error: Exception) -> None:
+        """A port refused: nothing more is fetched or committed."""
+        if self.error is None:
+            self.error = error
+            self._on_error()
+
     @property
     def is_full(self) -> bool:
         """So much waits to be committed that fetching pauses."""
@@ -71,6 +78,8 @@ class CommitLoop:
                 if trio.current_time() - refreshed > _SUPPRESSION_REFRESH_S:
                     refreshed = trio.current_time()
                     await self._origins.refresh_suppressions()
+        except PortFailed as e:
+            self.fail(e.cause)
         finally:
             with trio.CancelScope(shield=True):
                 while self._results and self.error is None:
@@ -94,8 +103,7 @@ class CommitLoop:
                 await self._context.blocking(self._write, batch, states, robots)
         except Exception as e:
             # The shard may be somebody else's now, or a store is down: stop at once, commit no more.
-            self.error = e
-            self._on_error()
+            self.fail(e)
             return
         finally:
             self._committing = 0
@@ -103,9 +111,16 @@ class CommitLoop:
             self._room.set()
         if batch:
             self._context.summary.commits += 1
+            self._context.summary.committed += len(batch)
         self._origins.sweep()
 
     def _write(self, batch: list[FetchResult], states: list[OriginState], robots: list[RobotsRecord]) -> None:
-        if batch:
-            self._sink.commit(batch)
+        try:
+            if batch:
+                self._sink.commit(batch)
+        except Exception:
+            # What was asked, was asked: the next owner must know the clocks. The book refuses them under a stale fence.
+            with suppress(Exception):
+                self._origins.save(states, robots)
+            raise
         self._origins.save(states, robots)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from crawl.config import CrawlSettings
 from crawl.egress.gate import EgressGate
@@ -25,6 +25,17 @@ Again: TypeAlias = tuple[WorkEntry, ...]
 """What goes (back) into the frontier when a grant is finished."""
 
 
+T = TypeVar("T")
+
+
+class PortFailed(Exception):
+    """A port (ledger, store) raised `cause`: no page's fault, and the end of the crawl."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 @dataclass(slots=True)
 class Context:
     """One crawl's settings and tools. `budget_end` is in trio's clock; infinity: no budget."""
@@ -38,6 +49,14 @@ class Context:
     frontier: Frontier[Work]
     summary: CrawlSummary
     budget_end: float = float("inf")
+
+    async def port(self, call: Callable[..., T], *args: Any) -> T:
+        """A port's blocking call, in a thread. Raises `PortFailed`."""
+        try:
+            result: T = await self.blocking(call, *args)
+        except Exception as e:
+            raise PortFailed(e) from e
+        return result
 
 
 def limits_of(settings: CrawlSettings, max_body_bytes: int) -> Limits:

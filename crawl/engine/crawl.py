@@ -104,7 +104,9 @@ class Crawl:
             with trio.CancelScope(shield=True):
                 await context.client.aclose()
         if self._commits.error is not None:
-            raise self._commits.error
+            if self._stop.why is None:
+                raise self._commits.error
+            summary.error = self._commits.error  # somebody ended this: whoever called must not try again
         summary.seconds = trio.current_time() - began
         summary.origins = self.origins.met
         summary.stopped = self._stop.why

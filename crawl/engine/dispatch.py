@@ -10,7 +10,7 @@ import logging
 import trio
 
 from crawl.engine.commit_loop import CommitLoop
-from crawl.engine.context import Again, Context, Work, WorkEntry, WorkGrant
+from crawl.engine.context import Again, Context, PortFailed, Work, WorkEntry, WorkGrant
 from crawl.engine.loading import Loader
 from crawl.engine.origins import Origins
 from crawl.engine.page_visits import PageVisits
@@ -66,7 +66,11 @@ class Dispatcher:
                 workers.start_soon(self._work, grant)
                 continue
             if not loader.is_done and (frontier.in_flight < limit or len(frontier) < read_ahead):
-                await loader.load()
+                try:
+                    await loader.load()
+                except PortFailed as e:
+                    self._commits.fail(e.cause)
+                    return
                 continue
             if not len(frontier) and not frontier.in_flight:
                 return
@@ -87,6 +91,8 @@ class Dispatcher:
                     again = await self._page_visits.visit(grant, payload)
                 else:
                     again = await self._robots_visits.ask(grant, payload)
+            except PortFailed as e:
+                self._commits.fail(e.cause)  # the page has no outcome: the next run asks it
             except Exception as e:
                 # A page must not be able to take the crawl down with it.
                 log.exception("internal error at %s", payload.url)

@@ -69,7 +69,7 @@ class Loader:
             if new:
                 await origins.meet(new)
             keys = sorted({task.prior.object_key for task, _ in placed if task.prior is not None})
-            there: set[str] = await context.blocking(self._snapshots.is_available, keys) if keys else set()
+            there: set[str] = await context.port(self._snapshots.is_available, keys) if keys else set()
         self._push(placed, there)
 
     def _push(self, placed: list[tuple[FetchTask, Target]], there: set[str]) -> None:

@@ -65,7 +65,7 @@ class Origins:
     async def meet(self, names: list[str]) -> None:
         """Read what is remembered of origins."""
         context = self._context
-        states, robots, denied, urls = await context.blocking(self._read, names)
+        states, robots, denied, urls = await context.port(self._read, names)
         now, today = trio.current_time(), context.clock.now()
         self.met += len(names)
         self._suppress(names, denied, urls)
@@ -103,7 +103,7 @@ class Origins:
             gap = context.frontier.gap_of(origin)
             # The owner has heard of the slot before it comes: what it starts until then is over by a gap.
             earliest = max(now + context.settings.foreign_notice_s + gap, entry.not_before)
-            slot = await context.blocking(
+            slot = await context.port(
                 self._book.take_foreign_slot, origin, today + timedelta(seconds=earliest - now), gap + SLOT_S
             )
             start = self._believable(to_monotonic(slot, today, now), now)
@@ -139,9 +139,7 @@ class Origins:
             now = trio.current_time()
             if now - self._heard_at <= most_s:
                 return
-            taken = await self._context.blocking(
-                self._book.foreign_slots, min(now - self._heard_at, 86_400.0) + _MARGIN_S
-            )
+            taken = await self._context.port(self._book.foreign_slots, min(now - self._heard_at, 86_400.0) + _MARGIN_S)
             today, later = self._context.clock.now(), trio.current_time()
             for origin, free_at in taken.items():
                 if origin in self.states and self.is_ours(origin):
@@ -170,7 +168,7 @@ class Origins:
         names = sorted(self._suppressed)
         for at in range(0, len(names), CHUNK):
             chunk = names[at : at + CHUNK]
-            denied, urls = await self._context.blocking(self._read_suppressions, chunk)
+            denied, urls = await self._context.port(self._read_suppressions, chunk)
             self._suppress([name for name in chunk if name in self._suppressed], denied, urls)
 
     def _read_suppressions(self, names: list[str]) -> tuple[set[str], set[str]]:

@@ -161,7 +161,7 @@ class PageVisits:
         """304 counts only if the snapshot it speaks of is still there; else once more, without validators."""
         prior = visit.task.prior
         assert prior is not None
-        there = await self._context.blocking(self._snapshots.is_available, [prior.object_key])
+        there = await self._context.port(self._snapshots.is_available, [prior.object_key])
         self._backing_off.well(origin)
         if prior.object_key in there:
             visit.hops.append(Hop(visit.url, "response", Reason.NOT_MODIFIED, response.address, 304))

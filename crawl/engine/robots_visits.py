@@ -10,7 +10,7 @@ import trio
 
 from crawl.egress.gate import Admission, Refused
 from crawl.engine.backing_off import BackingOff
-from crawl.engine.context import Again, Context, WorkEntry, WorkGrant, headers_of, limits_of
+from crawl.engine.context import Again, Context, PortFailed, WorkEntry, WorkGrant, headers_of, limits_of
 from crawl.engine.origins import Origins
 from crawl.engine.results import Results
 from crawl.engine.starting import MAX_MISSED, NotNow, start
@@ -45,6 +45,8 @@ class RobotsVisits:
             frontier.hold(ask.origin, trio.current_time())
         try:
             return await self._ask(grant, ask)
+        except PortFailed:
+            raise
         except Exception:
             log.exception("internal error at %s", ask.url)
             self._context.summary.internal_errors += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from crawl.config import CrawlSettings
 from crawl.engine import Crawl
 from crawl.http import ExchangeFailed, Request, Response
 from crawl.memory import MemoryOrigins, MemorySink, MemorySnapshots
-from crawl.ports import FetchTask, OriginState, Prior, RobotsRecord
+from crawl.ports import FetchResult, FetchTask, OriginState, Prior, RobotsRecord
 from crawl.stop import Stop
 from crawl.summary import CrawlSummary
 from tests.unit.crawl.web import PAGE, Answer, MemoryWeb, page
@@ -457,6 +457,85 @@ def test_what_the_sink_raises_ends_the_crawl_and_nothing_is_committed_after_it()
     with pytest.raises(RuntimeError, match="fence 7 is stale"):
         trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
     assert len(sink.batches) == 1
+
+
+@pytest.mark.parametrize("port", ["load", "load_robots", "suppressed", "take_foreign_slot", "foreign_slots", "save"])
+def test_what_the_book_raises_ends_the_crawl_and_is_no_pages_outcome(port: str) -> None:
+    """MySQL goes away in the middle: pages that were being fetched stay without an outcome and are asked again."""
+
+    class Book(MemoryOrigins):
+        is_away = False
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == port and object.__getattribute__(self, "is_away"):
+
+                def away(*_: object) -> None:
+                    raise ConnectionError("MySQL does not answer")
+
+                return away
+            return super().__getattribute__(name)
+
+    book = Book()
+
+    def answer(url: str, n: int) -> Response:
+        if url.endswith("/9"):
+            book.is_away = True
+            return page(302, b"", location="http://far.test/")
+        if url == "http://far.test/robots.txt":
+            return page(302, b"", location="http://farther.test/robots.txt")
+        return page(200, b"") if "robots" in url else page()
+
+    sink = MemorySink()
+    crawl = Crawl(
+        tasks_of(*[f"http://own.test/{n}" for n in range(20)]),
+        settings=CrawlSettings(test_hosts=TEST_HOSTS, commit_batch=1, read_ahead=5),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=book,
+        clock=TrioClock(),
+        client=MemoryWeb(answer),
+        blocking=inline,
+        owns=lambda origin: "own" in origin,
+    )
+    with pytest.raises(ConnectionError, match="MySQL does not answer"):
+        trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert {r.reason for r in sink.results} == {Reason.OK}
+    assert set(range(8)) <= set(sink.by_key) < set(range(20))
+    assert crawl.context.summary.internal_errors == 0
+
+
+def test_a_stop_while_a_store_is_away_is_a_stop() -> None:
+    """Raised as the store's error, a run that somebody ended would be tried again."""
+    stop = Stop()
+
+    class Away(MemorySink):
+        def commit(self, results: Sequence[FetchResult]) -> None:
+            if self.batches:
+                stop.request("SIGTERM")
+                raise ConnectionError("MySQL does not answer")
+            super().commit(results)
+
+    sink, book = Away(), MemoryOrigins()
+    crawl = Crawl(
+        tasks_of(*[f"http://a.test/{n}" for n in range(9)]),
+        settings=CrawlSettings(test_hosts=TEST_HOSTS, commit_batch=3),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=book,
+        clock=TrioClock(),
+        client=MemoryWeb(),
+        blocking=inline,
+        stop=stop,
+    )
+    summary = trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert summary.stopped == "SIGTERM"
+    assert summary.committed == len(sink.by_key) < summary.results
+    assert str(summary.error) == "MySQL does not answer"
+    with_last = book.states["http://a.test"].next_eligible_at
+    assert with_last is not None
+    assert with_last >= NOW + timedelta(seconds=len(sink.by_key) + 1), (
+        "the clock of what was asked is kept all the same"
+    )
 
 
 def test_an_internal_error_at_one_page_is_one_outcome() -> None:
