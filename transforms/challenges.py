@@ -142,7 +142,7 @@ def find_challenge(
 ) -> Marker | None:
     """The marker of a challenge or consent page in a final response, or None. `headers` are (lower-case name, value).
 
-    An ordinary page costs one count of its links, or of its text. What is seen only in the parsed page (markup that
+    An ordinary page costs a count of its first links and of its first text. What is seen only in the parsed page (markup that
     hides many links) is left to `find_marker`.
     """
     for name, value in headers:
@@ -153,10 +153,8 @@ def find_challenge(
         found = _by_url(final_url)
         if found is not None:
             return found
-    if body.count(b"<a ") > MAX_LINKS:
-        return None
-    found = _by_body(body)
-    return found if found is not None and _text_bytes(body) <= MAX_TEXT else None
+    # The cheap questions first: most pages have many links or much text, and need not be searched.
+    return None if _has_many_links(body) or _has_much_text(body) else _by_body(body)
 
 
 def find_marker(body: bytes, text_chars: int) -> str | None:
@@ -180,13 +178,31 @@ def _by_body(body: bytes) -> Marker | None:
     return Marker(Kind.CHALLENGE if title.group("challenge") else Kind.CONSENT, "title")
 
 
-def _text_bytes(body: bytes) -> int:
-    """Roughly the visible text: what is outside tags, scripts and styles. Linear, for hostile bytes too."""
-    total = 0
-    for part in body.split(b"<"):
-        if not part[:6].lower().startswith((b"script", b"style")):
-            total += len(part) - part.find(b">") - 1
-    return total
+def _has_many_links(body: bytes) -> bool:
+    """More than `MAX_LINKS`; looks no further than it must."""
+    at = -1
+    for _ in range(MAX_LINKS + 1):
+        at = body.find(b"<a ", at + 1)
+        if at < 0:
+            return False
+    return True
+
+
+def _has_much_text(body: bytes) -> bool:
+    """Roughly: more than `MAX_TEXT` bytes outside tags, scripts and styles. Linear, for hostile bytes too; looks no further
+    than it must."""
+    total, start, size = 0, 0, len(body)
+    while start < size:
+        end = body.find(b"<", start)
+        if end < 0:
+            end = size
+        if not body[start : start + 6].lower().startswith((b"script", b"style")):
+            close = body.find(b">", start, end)
+            total += end - (start if close < 0 else close + 1)
+            if total > MAX_TEXT:
+                return True
+        start = end + 1
+    return False
 
 
 def _by_url(url: str) -> Marker | None:

@@ -16,6 +16,7 @@ from crawl.engine.origins import Origins
 from crawl.engine.redirects import Redirects
 from crawl.engine.results import Results
 from crawl.engine.robots_visits import RobotsVisits
+from crawl.engine.snapshot_checks import SnapshotChecks
 from crawl.engine.starting import MAX_MISSED, NotNow, start
 from crawl.http.exchange import ExchangeFailed, Request, Response
 from crawl.outcomes import DRAIN_CAP, TRANSIENT, body_cap
@@ -44,7 +45,7 @@ class PageVisits:
         self._backing_off = backing_off
         self._redirects = redirects
         self._robots_visits = robots_visits
-        self._snapshots = snapshots
+        self._snapshots = SnapshotChecks(context, snapshots)
         self._headers = headers_of(context.settings)
         self._limits = limits_of(context.settings, context.settings.max_body_bytes)
 
@@ -161,9 +162,9 @@ class PageVisits:
         """304 counts only if the snapshot it speaks of is still there; else once more, without validators."""
         prior = visit.task.prior
         assert prior is not None
-        there = await self._context.port(self._snapshots.is_available, [prior.object_key])
+        is_there = await self._snapshots.is_there(prior.object_key)
         self._backing_off.well(origin)
-        if prior.object_key in there:
+        if is_there:
             visit.hops.append(Hop(visit.url, "response", Reason.NOT_MODIFIED, response.address, 304))
             self._context.summary.not_modified += 1
             self._results.emit(visit, Reason.NOT_MODIFIED, response=response)
