@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-_RAW = rb"(?P<raw><!--.*?-->|<(?P<of>script|style|title|textarea|xmp|iframe|noembed|noframes)\b[^>]*>.*?</(?P=of))"
+# Whatever never ends swallows the rest, so that nothing is looked at twice.
+_RAW = (
+    rb"(?P<raw><!--.*?(?:-->|\Z)"
+    rb"|<(?P<of>script|style|title|textarea|xmp|iframe|noembed|noframes)\b[^>]*(?:\Z|>.*?(?:</(?P=of)|\Z)))"
+)
 _IMAGE = re.compile(_RAW + rb"|<image(?=[\t\n\f\r />])", re.IGNORECASE | re.DOTALL)
 
 

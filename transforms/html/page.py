@@ -33,16 +33,20 @@ AGENT = "BacklinksMonitor"
 
 _SHELL_TEXT_CHARS = 300
 _SHELL_LINKS = 3
+_SHELL_BYTES = 500_000
+"""Where a shell's empty element is looked for: what follows is its data."""
 _LONG_TEXT_CHARS = 20_000
 _MOUNT = re.compile(
-    rb"<(?:div|main|section|app-root|my-app)\b[^>]*?(?:\bid\s*=\s*[\"']?(?:root|app|__next|__nuxt|___gatsby|svelte|main-app|app-root|react-root|q-app|ember-app|mount)\b[^>]*)?"
-    rb">\s*(?:<!--[^>]*-->\s*)*(?:loading[^<]{0,20})?</(?:div|main|section|app-root|my-app)>",
+    rb"<(?:div|main|section|app-root|my-app)\b[^>]{0,400}?(?:\bid\s{0,9}=\s{0,9}[\"']?(?:root|app|__next|__nuxt|___gatsby|svelte|main-app|app-root|react-root|q-app|ember-app|mount)\b[^>]{0,400})?"
+    rb">\s{0,400}(?:<!--[^>]{0,400}-->\s{0,400}){0,9}(?:loading[^<]{0,20})?</(?:div|main|section|app-root|my-app)>",
     re.IGNORECASE,
 )
 _NEEDS_SCRIPT = re.compile(
-    rb"<noscript[^>]*>(?:(?!</noscript).){0,600}?(?:javascript|java script|enable js)", re.IGNORECASE | re.DOTALL
+    rb"<noscript[^>]{0,400}>(?:(?!</noscript).){0,600}?(?:javascript|java script|enable js)", re.IGNORECASE | re.DOTALL
 )
-_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--.*?-->|<\?[^>]*>)*<!doctype\s", re.IGNORECASE | re.DOTALL)
+_DOCTYPE = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]++|<!--.*?-->|<\?[^>]*+>)*+<!doctype\s", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(slots=True)
@@ -289,6 +293,7 @@ def _visible_text(tree: LexborHTMLParser) -> tuple[int, int]:
 
 def _is_script_shell(markup: bytes, text_chars: int, links: int) -> bool:
     """Little text, next to no links, scripts, and an empty element for them to fill (or a plea to enable them)."""
+    markup = markup[:_SHELL_BYTES]
     if text_chars > _SHELL_TEXT_CHARS or links > _SHELL_LINKS or b"<script" not in markup.lower():
         return False
     return _MOUNT.search(markup) is not None or _NEEDS_SCRIPT.search(markup) is not None

@@ -20,6 +20,8 @@ _NEGATES = {
     "snippet": "nosnippet",
     "imageindex": "noimageindex",
 }
+_MAX_DATES = 50
+"""`unavailable_after` directives that are read; a page says one."""
 _DATE_GOES_ON = re.compile(
     r"\s*(?:\d{1,2}[\s-](?:[a-z]{3,9}|\d{1,2})[\s-]\d{2,4}|\d{4}\b|\d{1,2}:\d{2}|[a-z]{3,9}\s+\d{1,2}\b)", re.IGNORECASE
 )
@@ -114,8 +116,8 @@ def combine(meta: Iterable[str], header: Iterable[str], at: datetime | None = No
     present = set(expanded)
     dates = [
         date
-        for directive in expanded
-        if directive.startswith("unavailable_after") and (date := _date(directive)) is not None
+        for directive in [one for one in dict.fromkeys(expanded) if one.startswith("unavailable_after")][:_MAX_DATES]
+        if (date := _date(directive)) is not None
     ]
     earliest = min(dates, default=None)
     kept: list[str] = []
