@@ -80,12 +80,8 @@ class LinkCollector:
             self.links.is_cut = True
             return
         context = self._contexts.of(node.parent)
-        hidden, gone, unseen, skipped = (
-            context.is_hidden,
-            context.is_undisplayed,
-            context.is_invisible,
-            context.is_skipped,
-        )
+        hidden, gone, unseen = context.is_hidden, context.is_undisplayed, context.is_invisible
+        skipped = context.is_skipped
         transform = context.transform
         if not attributes.keys().isdisjoint(_HIDING):
             gone = gone or undisplayed(attributes)
@@ -106,7 +102,7 @@ class LinkCollector:
             raw_text = node.text()
             text = fold(raw_text)
         else:
-            text, raw_text, is_image = rendered(node, is_invisible=unseen, transform=transform)
+            text, raw_text, is_image = rendered(node, unseen, transform)
         path = (*context.path, tag)
         self._row(
             kind,

@@ -18,7 +18,6 @@ from transforms.html.charset import decode, query_encoder, sniff, strip_bom
 from transforms.html.headers import HeaderLink, parse_links
 from transforms.html.limits import ParseLimits, cut
 from transforms.html.links import SELECTOR, LinkCollector, LinkRows, collect_element, collect_headers, rel_tokens
-from transforms.html.markup import for_lexbor
 from transforms.html.resolver import Resolver, as_browser
 from transforms.html.robots import combine, header_directives, split_directives
 from transforms.html.text import fold
@@ -26,7 +25,7 @@ from transforms.placeholders import find_placeholder
 from transforms.reasons import Reason
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
 
-PARSER_VERSION = "3"
+PARSER_VERSION = "4"
 """Part of every manifest's identity. Raised whenever the same bytes could give other rows."""
 
 AGENT = "BacklinksMonitor"
@@ -104,7 +103,7 @@ def parse_page(
     body, limit = cut(body, limits)
     charset = sniff(body, content_type)
     markup, had_errors = utf8(strip_bom(body, charset.name), charset.name)
-    tree = LexborHTMLParser(for_lexbor(markup))
+    tree = LexborHTMLParser(markup)
 
     elements: list[tuple[LexborNode, str, dict[str, str | None]]] = [
         (node, node.tag or "", node.attributes) for node in tree.css(SELECTOR)

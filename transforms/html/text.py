@@ -38,7 +38,8 @@ FOREIGN_GONE = frozenset({"title", "desc", "metadata"})
 
 _BLOCK, _OPEN, _CLOSE = "\ud800", "\ud801", "\ud802"
 """Stand at the edges of blocks and of atomic inlines while text is collected: no page has them, decoders replace surrogates."""
-_SHOW_TEXT = frozenset({"text", "foreignobject", "foreignObject", "mi", "mn", "mo", "ms", "mtext", "option"})
+_MATH_TOKENS = frozenset({"mi", "mn", "mo", "ms", "mtext"})
+_SHOW_TEXT = _MATH_TOKENS | {"text", "foreignobject", "foreignObject", "option"}
 """Elements inside `svg`, `math` and `select` that show text; nothing around them does."""
 _BLOCK_DISPLAYS = frozenset(
     {"block", "flex", "grid", "table", "list-item", "flow-root", "table-cell", "table-row", "table-caption"}
@@ -153,7 +154,7 @@ def _capitalized(match: re.Match[str]) -> str:
     return first + word[1:] if len(first) == 1 else word
 
 
-def rendered(node: LexborNode, *, is_invisible: bool = False, transform: str | None = None) -> tuple[str, str, bool]:
+def rendered(node: LexborNode, is_invisible: bool = False, transform: str | None = None) -> tuple[str, str, bool]:
     """Rendered text of a link's content, folded; the same before folding; whether it is the alternative text of images.
 
     Alternative texts (and the label of an `svg`) count only where there is no text at all. `is_invisible` and `transform`:
@@ -176,22 +177,29 @@ def rendered(node: LexborNode, *, is_invisible: bool = False, transform: str | N
     return fold(alternative), alternative, True
 
 
-_BLOCK_EDGE = re.compile(rf"[ \t\n\f\r]*{_BLOCK}[ \t\n\f\r{_BLOCK}]*")
-_ATOM_EDGE = re.compile(rf"(?<={_OPEN})[ \t\n\f\r{_BLOCK}]+|[ \t\n\f\r{_BLOCK}]+(?={_CLOSE})")
-_WITHOUT_EDGES = {ord(_OPEN): None, ord(_CLOSE): None}
-_ZERO_WIDTH_EDGE = re.compile("(?<=\u200b)[ \t\f\r]*\n[ \t\n\f\r]*|[ \t\f\r]*\n[ \t\n\f\r]*(?=\u200b)")
+# Run over text whose white space is single characters already, so each looks at a character once.
+_BLOCK_EDGE = re.compile(rf"[ \n]?{_BLOCK}[ \n{_BLOCK}]*")
+_ATOM_EDGE = re.compile(rf"(?<={_OPEN})[ \n{_BLOCK}]|[ \n{_BLOCK}](?={_CLOSE})")
+_ZERO_WIDTH_EDGE = re.compile("(?<=\u200b)\n|\n(?=\u200b)")
+_WITHOUT_EDGES = {ord(_BLOCK): " ", ord(_OPEN): None, ord(_CLOSE): None}
 
 
 def _folded(text: str) -> str:
     """Collected text, folded; a line break beside a zero-width space is removed (CSS Text §4.1.3), blocks are apart, and an
     atomic inline has no white space at its inner edges."""
+    if _BLOCK not in text and _OPEN not in text and "\u200b" not in text:
+        return fold(text)
+    text = _SPACES.sub(_single, text)
     if "\u200b" in text:
         text = _ZERO_WIDTH_EDGE.sub("", text)
+    text = _BLOCK_EDGE.sub(_BLOCK, text)
     if _OPEN in text:
-        text = _ATOM_EDGE.sub("", text).translate(_WITHOUT_EDGES)
-    if _BLOCK in text:
-        text = _BLOCK_EDGE.sub(" ", text)
-    return fold(text)
+        text = _ATOM_EDGE.sub("", text)
+    return fold(text.translate(_WITHOUT_EDGES))
+
+
+def _single(run: re.Match[str]) -> str:
+    return "\n" if "\n" in run.group() else " "
 
 
 _HIDDEN, _NO_TEXT_HERE = 1, 2
@@ -217,6 +225,9 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
         if tag is None:
             continue
         attributes = node.attributes
+        if tag not in _TOLD and (not attributes or attributes.keys().isdisjoint(_TELLING)):
+            stack.append((node.first_child, "", unseen, transform))
+            continue
         is_block, is_atom = tag in BLOCKS, tag in _ATOMS
         style = NO_STYLE
         if attributes:
@@ -241,6 +252,7 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
             stack.append((node.first_child, "", unseen | _NO_TEXT_HERE, transform))
             continue
         if tag in _SHOW_TEXT:
+            is_block = is_block or tag in _MATH_TOKENS  # `display: block math`
             unseen &= ~_NO_TEXT_HERE
         elif tag == "select":
             unseen |= _NO_TEXT_HERE
@@ -268,6 +280,9 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
 
 
 _FOREIGN = frozenset({"svg", "math"})
+_TELLING = frozenset({"style", "hidden"})
+_TOLD = BLOCKS | _ATOMS | NOT_RENDERED | _FOREIGN | _SHOW_TEXT | {"img", "select", "dialog", "object", "details"}
+"""Every other element passes its text on as it is."""
 
 
 def _svg_label(node: LexborNode, attributes: dict[str, str | None]) -> str:

@@ -100,4 +100,15 @@ ODDITIES: dict[str, tuple[bytes, str]] = {
     "many_links": _page("".join(f'<a href="/p/{n}?x={n}#y" rel="r{n}">link {n}</a>\n' for n in range(3000))),
     "lists_and_breaks": _page("<a href=1><span>a<br>b</span><br/>c</a><a href=2>a<br> <br>b</a><a href=3><dl><dt>t<dd>d</dl></a><a href=4>x<details>y</details></a>"),
     "inline_styles": _page('<a href=1><span style="display:block">a</span><span style="display:block">b</span></a><a href=2><div style="display:inline">a</div><div style="display:inline">b</div></a><a href=3><span style="display:inline-block">a</span>b</a><a href=4 style="text-transform:uppercase">low</a><a href=5 style="display:contents">c</a>'),
+    # found by the fuzz against Chromium (tests/bench/chromium_fuzz.py), minimised
+    "details_around": _page("<details><summary><a href=1>s</a></summary><a href=2>closed</a><details open><a href=3>in closed</a></details></details><details open><a href=4>open</a></details><div style=display:none><details><a href=5>gone <br>first</a></details></div>"),
+    "fallback_around": _page("<dialog><a href=1>a<script>s</script></a></dialog><dialog open><a href=2>b<script>s</script></a></dialog><video><a href=3>v<b hidden>w</b></a></video><meter><a href=4>m<p>n</p></a></meter><ruby><rp><a href=5>r<i hidden>p</i></a></rp></ruby><datalist><a href=6>d<i hidden>l</i></a></datalist>"),
+    "text_transform": _page("<div style=text-transform:uppercase><a href=1>a<b style='text-transform:none'>b</b>ß</a></div><a href=2>x<i style=text-transform:lowercase>İI</i></a><p style='text-transform:capitalize'><a href=3>don't so\u00adft a-b ﬁx _z é1a \u201cq</a></p>"),
+    "atomic_inlines": _page("<a href=1>a<button> b </button>c</a><a href=2>a <span style=display:inline-block> b </span> c</a><a href=3>x<span style='float:left'>y</span>z</a><a href=4>x<img style='display:block' alt=i>y</a><a href=5>a<select>no<option>o<optgroup label=l>g<option>p</select></a>"),
+    "zero_width_space": _page("<a href=1>a\u200b\nb</a><a href=2>a\n\u200bb</a><a href=3>a\u200b b</a><a href=4>日本\n語\u3000</a><a href=5><i>a\u200b</i>\n b</a>"),
+    "math_text": _page("<a href=1>x<math>no<mi>yz</mi><mtext> t</mtext></math></a>"),
+    "style_cascade": _page("<a href=1>a<b style='display:none;display:block'>b</b><b style='display:none!important;display:block'>c</b><b style='display:bogus'>d</b><b style='/*display:none*/color:red'>e</b><b hidden style=display:inline>f</b><b style='visibility:hidden;visibility:visible'>g</b></a>"),
+    "until_found": _page("<div hidden=until-found><a href=1>x</a></div><a href=2 hidden=until-found>y</a>"),
+    "pipes": _page("<a href='/a|b?c|d#e|f'>1</a><a href='x|y'>2</a><a href='foo://h/p|q'>3</a><a href='foo:p|q'>4</a><a href='http://h.example/it\u2019s|x'>5</a>"),
+    "base_with_pipe": _page("<base href='/a|b/'><a href=x>1</a><a href=?q>2</a>"),
 }  # fmt: skip
