@@ -37,7 +37,8 @@ class Context:
     """What an element passes on to what is inside it. Shared by elements that pass on the same."""
 
     __slots__ = (
-        "children", "in_section", "is_foreign", "is_hidden", "is_invisible", "is_skipped", "is_undisplayed", "path", "placement",
+        "_locators", "children", "in_section", "is_foreign", "is_hidden", "is_invisible", "is_skipped", "is_undisplayed", "path",
+        "placement", "placement_name",
         "summary_is_skipped", "transform",
     )  # fmt: skip
 
@@ -71,17 +72,18 @@ class Context:
         """Inside SVG or MathML, where elements are not HTML ones."""
         self.transform = transform
         """`text-transform` is inherited."""
+        self.placement_name = "header" if placement == "navigation" else placement or "unknown"
+        """As the manifest spells it. Navigation that stands in no other landmark heads its page."""
+        self._locators: dict[str, str] = {}
         self.children: dict[str, Context] = {}
         """Contexts of elements in here that add nothing but their tag."""
 
-    @property
-    def placement_name(self) -> str:
-        """As the manifest spells it. Navigation that stands in no other landmark heads its page."""
-        return "header" if self.placement == "navigation" else self.placement or "unknown"
-
     def locator(self, tag: str) -> str:
         """A short path such as `main#story/p/a`: no positions and no classes, so that unrelated edits leave it alone."""
-        return "/".join((*self.path, tag))
+        known = self._locators.get(tag)
+        if known is None:
+            known = self._locators[tag] = "/".join((*self.path, tag))
+        return known
 
 
 class Contexts:

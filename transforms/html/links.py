@@ -103,7 +103,6 @@ class LinkCollector:
             text = fold(raw_text)
         else:
             text, raw_text, is_image = rendered(node, unseen, transform)
-        path = (*context.path, tag)
         self._row(
             kind,
             raw,
@@ -113,7 +112,7 @@ class LinkCollector:
             attributes.get("rel"),
             context.placement_name,
             hidden,
-            path,
+            context.locator(tag),
             self._resolver,
         )
 
@@ -123,18 +122,18 @@ class LinkCollector:
         hidden = context.is_hidden
         if not attributes.keys().isdisjoint(_HIDING):
             hidden = hidden or undisplayed(attributes) or bool(style_of(attributes).is_hidden)
-        path = (*context.path, node.tag or "")
+        locator = context.locator(node.tag or "")
         self._row(
-            kind, raw, text, text, False, attributes.get("rel"), context.placement_name, hidden, path, self._resolver
+            kind, raw, text, text, False, attributes.get("rel"), context.placement_name, hidden, locator, self._resolver
         )
 
     def header(self, kind: str, raw: str, rel: tuple[str, ...], text: str, resolver: Resolver) -> None:
         """A link that an HTTP header carries; resolved against the document's URL, not the page's base."""
-        self._row(kind, raw, text, text, False, " ".join(rel), "unknown", False, (kind,), resolver)
+        self._row(kind, raw, text, text, False, " ".join(rel), "unknown", False, kind, resolver)
 
     def _row(
         self, kind: str, raw: str, text: str, raw_text: str, is_image: bool, rel: str | None, placement: str, hidden: bool,
-        path: tuple[str, ...], resolver: Resolver,
+        locator: str, resolver: Resolver,
     ) -> None:  # fmt: skip
         rows = self.links.rows
         limits = self._limits
@@ -146,7 +145,6 @@ class LinkCollector:
         resolved, identity, identity_hash, refusal, host, domain = resolver(raw)
         tokens = rel_tokens(rel) if rel else _NO_REL
         nofollow = "nofollow" in tokens
-        locator = "/".join(path)
         same = f"{kind}\0{identity or raw}\0{text}\0{placement}\0{locator}\0"
         nth = self._nth.get(same, 0)
         self._nth[same] = nth + 1

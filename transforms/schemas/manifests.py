@@ -57,7 +57,7 @@ LINK_MANIFESTS = Dataset(
         column("position", U32, "document order within the page, from 0"),
         column("kind", STR, "a | area | frame | form | canonical | alternate | meta_refresh | http_refresh | link_header | svg_xlink"),
         column("raw_href", STR, "attribute value as written"),
-        column("resolved", STR, "resolved against the base, as Chromium spells it (WHATWG but for | and ' encoded); null when it does not parse", null=True),
+        column("resolved", STR, "WHATWG serialisation against the base, but | in paths is %7C (Chromium); null: unparsable", null=True),
         column("identity", STR, "URL identity (transforms.urls); null when refused", null=True),
         column("identity_hash", HASH, "urls.url_hash of the identity", null=True),
         column("refusal", STR, "reason code when there is no identity (mailto, javascript, too long, ...)", null=True),
