@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,10 +129,16 @@ class Platform:
             leases.release(self.ledger, lease)
 
     def _keep(self, lease: leases.Lease, done: threading.Event) -> None:
-        """Extend a lease until its block ends, or somebody else has it: then the next commit is refused by its fence."""
-        while not done.wait(lease.ttl_s / HEARTBEATS):
+        """Extend a lease until its block ends, or somebody else has it: then the next commit is refused by its fence. Its
+        lock is taken again soon after the server restarted."""
+        due = time.monotonic() + lease.ttl_s / HEARTBEATS
+        while not done.wait(leases.RESTART_GRACE_S / 4):
             try:
+                leases.hold_again(self.ledger, lease)
+                if time.monotonic() < due:
+                    continue
                 leases.extend(self.ledger, lease, now=self.clock.now())
+                due = time.monotonic() + lease.ttl_s / HEARTBEATS
             except leases.StaleFence:
                 return
             except TransientError:

@@ -4,7 +4,8 @@ here: what is done under them.
 A shard lease has three parts. `leased_until` is a promise of time, renewed with every commit. The fence is a number
 that rises with every new owner: a commit with an old one is refused, whatever the clocks say. And the owner holds a
 named lock on a connection of its own, which the server drops when the process dies: so a killed owner's shard can be
-taken over at once, not after the lease has run out.
+taken over at once, not after the lease has run out. A server that restarts drops the locks of the living too: they take
+them again (`hold_again`), and for `RESTART_GRACE_S` a lock that is free says nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ MAX_ATTEMPTS = 5
 """A queue row whose lease expired this many times has failed for good."""
 
 RECOVERY_BATCH = 500
+
+RESTART_GRACE_S = 20.0
+"""So long after a start of the server its earlier owners may be alive although their locks are gone."""
+_CLOCK_SLACK = timedelta(seconds=3)
+"""The server tells its start in whole seconds."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +61,22 @@ def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: d
 
     def work(tx: Transaction) -> tuple[int, bool]:
         tx.execute(query("leases/ensure"), params)
-        row = tx.row("SELECT owner, fence, leased_until FROM shard_leases WHERE name = %(name)s FOR UPDATE", params)
+        row = tx.row(query("leases/read"), params)
         assert row is not None
-        held_by, fence, until = row
+        held_by, fence, until, seen = row
+        started, uptime_s = _server_start(tx)
+        restarted = seen is None or abs(started - seen) > _CLOCK_SLACK
+        if held_by is not None and until > now and restarted and uptime_s < RESTART_GRACE_S:
+            raise LeaseHeld(
+                f"{name} was owned by {held_by} when MySQL went away, and it may be at work: run it again in "
+                f"{RESTART_GRACE_S - uptime_s:.0f} s"
+            )
         # Without the named lock somebody is alive: the owner, or one that is just giving it back. Taking it from the
         # latter would leave us without the lock, and so look dead to the next.
         if holder is None and (held_by is None or until > now):
             who = "a run that is just ending" if held_by is None else f"{held_by} until {until:%Y-%m-%d %H:%M:%S} UTC"
             raise LeaseHeld(f"{name} is owned by {who}: run it again then")
-        tx.execute(query("leases/take"), params)
+        tx.execute(query("leases/take"), {**params, "server_started_at": started})
         return int(fence) + 1, held_by is not None
 
     try:
@@ -77,6 +90,38 @@ def acquire_shard(ledger: Ledger, name: str, *, owner: str, ttl_s: float, now: d
 def extend(ledger: Ledger, lease: Lease, *, now: datetime) -> None:
     """Own it for another `ttl_s` from `now`. Raises `StaleFence` when somebody else took it meanwhile."""
     ledger.run(lambda tx: check_fence(tx, lease, now=now))
+
+
+def hold_again(ledger: Ledger, lease: Lease) -> bool:
+    """The owner's named lock, taken again where the server or its connection has gone since. False: it is not to be had,
+    somebody else may own the shard now. Call it more often than every `RESTART_GRACE_S`."""
+    if lease.holder is not None:
+        try:
+            lease.holder.ping(reconnect=False)
+        except mysql.connector.Error:
+            _let_go(lease.holder)
+            object.__setattr__(lease, "holder", None)
+        else:
+            return True
+    holder = _hold(ledger, lease.name)
+    if holder is None:
+        return False
+    names = {"name": lease.name, "fence": lease.fence}
+    try:
+        is_ours = ledger.run(
+            lambda tx: (
+                tx.execute(query("leases/held_again"), {**names, "server_started_at": _server_start(tx)[0]})
+                or tx.row(query("leases/is_ours"), names) is not None
+            )
+        )
+    except BaseException:
+        _let_go(holder)
+        raise
+    if not is_ours:
+        _let_go(holder)
+        return False
+    object.__setattr__(lease, "holder", holder)
+    return True
 
 
 def release(ledger: Ledger, lease: Lease) -> bool:
@@ -240,6 +285,16 @@ def _hold(ledger: Ledger, name: str) -> Any:
         return connection
     _let_go(connection)
     return None
+
+
+def _server_start(tx: Transaction) -> tuple[datetime, float]:
+    """When the server started (UTC, to a second or two), and seconds since."""
+    status = tx.row("SHOW GLOBAL STATUS LIKE 'Uptime'")
+    now = tx.row("SELECT UTC_TIMESTAMP()")
+    assert status is not None
+    assert now is not None
+    uptime_s = float(status[1])
+    return now[0] - timedelta(seconds=uptime_s), uptime_s
 
 
 def _let_go(connection: Any) -> None:

@@ -55,6 +55,37 @@ def test_a_dead_owners_shard_is_taken_at_once(ledger: Ledger) -> None:
     leases.release(ledger, heir)
 
 
+def test_a_lock_that_a_restart_of_the_server_dropped_is_no_death(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The soak's finding: MySQL came back, a rival took the shard at once, and both asked its hosts for a while."""
+
+    def restarted() -> None:  # as the rival finds it: the lock is gone, the lease is of an earlier run of the server
+        first.holder.close()
+        with ledger.transaction() as tx:
+            tx.execute(
+                "UPDATE shard_leases SET server_started_at = server_started_at - INTERVAL 1 HOUR WHERE name = 's3'"
+            )
+
+    first = leases.acquire_shard(ledger, "s3", owner="a", ttl_s=60, now=NOW)
+    restarted()
+    monkeypatch.setattr(leases, "RESTART_GRACE_S", 1e9)  # this server has run for a while
+    with pytest.raises(LeaseHeld, match="s3 was owned by a when MySQL went away, and it may be at work"):
+        leases.acquire_shard(ledger, "s3", owner="b", ttl_s=60, now=NOW)
+    assert leases.hold_again(ledger, first)
+    with pytest.raises(LeaseHeld, match="s3 is owned by a until"):
+        leases.acquire_shard(ledger, "s3", owner="b", ttl_s=60, now=NOW)
+    assert leases.hold_again(ledger, first), "its lock is still there"
+    leases.extend(ledger, first, now=NOW)
+    restarted()
+    monkeypatch.setattr(leases, "RESTART_GRACE_S", 0.0)  # long after: an owner that lives has its lock again
+    second = leases.acquire_shard(ledger, "s3", owner="b", ttl_s=60, now=NOW)
+    assert second.is_orphan
+    assert not leases.hold_again(ledger, first)
+    assert leases.release(ledger, second)
+    assert not leases.hold_again(ledger, first), "the lock is free, the lease is not ours"
+
+
 def test_one_of_many_gets_it(ledger: Ledger) -> None:
     start = threading.Barrier(6)
     got: list[Lease] = []
