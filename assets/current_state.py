@@ -15,6 +15,7 @@ from assets import link_observations, tables
 from assets.partition import windows
 from assets.platform import Platform
 from transforms import alerts, recheck
+from transforms.arrays import frame_of
 from transforms.fetches import latest_fetches
 from transforms.schemas import OCCURRENCES, PAGE_FETCHES
 from transforms.windows import Window
@@ -60,8 +61,7 @@ def write_back(platform: Platform, window: Window) -> tuple[dict[str, int], pa.T
             ),
             now=now,
         )
-        decided = pl.from_arrow(states)
-        assert isinstance(decided, pl.DataFrame)
+        decided = frame_of(states)
         changed = decided.filter((pl.col("event") != "none") | (pl.col("changes").list.len() > 0))
         events = Counter(changed["event"].to_list())
         counts.append(
@@ -132,7 +132,7 @@ def schedule(
     """Next checks (`SCHEDULE`) of the edges whose newest observation is among the states; `fetches` are the window's."""
     newest = _newest(states, observations)
     frames = [
-        pl.from_arrow(table)
+        frame_of(table)
         for table in (
             states.filter(states["is_latest"]),
             newest.select(["observation_id", "fetch_job_id", "source_url_id", "evidence", "evidence_reason"]),
@@ -143,11 +143,10 @@ def schedule(
         )
     ]
     latest, observed, intervals, answers = frames
-    assert isinstance(latest, pl.DataFrame)
     edges = (
-        latest.join(observed, on="observation_id")  # type: ignore[arg-type]
-        .join(intervals, on="backlink_id")  # type: ignore[arg-type]
-        .join(answers, on="fetch_job_id", how="left")  # type: ignore[arg-type]
+        latest.join(observed, on="observation_id")
+        .join(intervals, on="backlink_id")
+        .join(answers, on="fetch_job_id", how="left")
         .with_columns(
             consecutive_failures=pl.col("consecutive_source_failures"),
             interval_s=pl.col("recrawl_interval_seconds"),

@@ -17,6 +17,7 @@ from assets.platform import Platform
 from crawl import parse_pool
 from crawl.parse_pool import ParseJob
 from transforms import evidence, html
+from transforms.arrays import frame_of
 from transforms.collapse import PRIOR_COLUMNS
 from transforms.fetches import latest_fetches
 from transforms.html import ParsedPage
@@ -126,8 +127,7 @@ def _reused(platform: Platform, wanted: dict[int, bytes]) -> tuple[pa.Table, pa.
 
 def _once(rows: pa.Table) -> pl.DataFrame:
     """A manifest's rows under one of its sources."""
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(rows)
     return frame.filter(pl.col("source_url_id") == pl.col("source_url_id").first().over("manifest_id"))
 
 

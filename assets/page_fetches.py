@@ -15,6 +15,7 @@ from assets import due_sources, tables
 from assets.partition import WindowShard, owns, window_shards
 from assets.platform import Platform
 from crawl.ports import FetchResult, FetchTask, Prior
+from transforms.arrays import frame_of
 from transforms.errors import TransientError
 from transforms.fetches import latest_fetches
 from transforms.reasons import Outcome
@@ -126,8 +127,7 @@ class DueTasks:
     """
 
     def __init__(self, due: pa.Table, *, unconditional: bool) -> None:
-        frame = pl.from_arrow(due)
-        assert isinstance(frame, pl.DataFrame)
+        frame = frame_of(due)
         rank = pl.int_range(pl.len()).over("registrable_domain", "tenant_id")
         frame = frame.sort("priority", "due_at", "source_url_id", descending=[True, False, False])
         self._due = frame.with_columns(rank=rank).sort("rank", maintain_order=True).drop("rank")

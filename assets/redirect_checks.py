@@ -25,6 +25,7 @@ from crawl.parse_pool import ParseJob
 from crawl.ports import FetchResult, FetchTask
 from transforms import matching
 from transforms import redirectors as rules_of
+from transforms.arrays import frame_of
 from transforms.collapse import PRIOR_COLUMNS
 from transforms.evidence import source_evidence
 from transforms.fetches import latest_fetches
@@ -98,15 +99,15 @@ def candidates(platform: Platform, at: WindowShard) -> Wanted:
     due = store.read(DUE_SOURCES, at.window, at.shard, ["source_url_id", *PRIOR_COLUMNS])
     links = store.read(LINK_MANIFESTS, at.window, at.shard)
     rules = store.read(TARGET_RULES, at.window, at.shard)
-    edges = _frame(expected)
+    edges = frame_of(expected)
     readable = source_evidence(fetches, pages).filter("can_find").select("source_url_id", "manifest_id")
     homes = edges.select("source_url_id", site="source_registrable_domain").unique("source_url_id")
-    documents = _frame(pages.select(["source_url_id", "manifest_id", "document_url"])).join(
+    documents = frame_of(pages.select(["source_url_id", "manifest_id", "document_url"])).join(
         readable, on=["source_url_id", "manifest_id"], how="semi"
     )
-    hosts = pl.concat([edges["target_url"].str.extract(r"^[^:/?#]+://([^/?#:]*)", 1), _frame(rules)["host"]])
+    hosts = pl.concat([edges["target_url"].str.extract(r"^[^:/?#]+://([^/?#:]*)", 1), frame_of(rules)["host"]])
     found = rules_of.own_redirectors(
-        _frame(links).join(readable, on=["source_url_id", "manifest_id"], how="semi"),
+        frame_of(links).join(readable, on=["source_url_id", "manifest_id"], how="semi"),
         documents.join(homes, on="source_url_id"),
         hosts,
     )
@@ -125,7 +126,9 @@ def candidates(platform: Platform, at: WindowShard) -> Wanted:
         due=_of(due, here),
         discover=False,
     ).observations
-    unproven = _frame(observed.filter(pc.not_equal(observed["evidence"], Evidence.FOUND.value)).select(["backlink_id"]))
+    unproven = frame_of(
+        observed.filter(pc.not_equal(observed["evidence"], Evidence.FOUND.value)).select(["backlink_id"])
+    )
     open_edges = edges.join(unproven, on="backlink_id", how="semi")
     found = found.join(open_edges, on="source_url_id", how="semi", maintain_order="left")
     if not found.height:
@@ -136,8 +139,8 @@ def candidates(platform: Platform, at: WindowShard) -> Wanted:
         (source, link) for source, link in found.select("source_url_id", "identity").iter_rows() if link in proven
     }
     return Wanted(
-        rules_of.candidates(found, open_edges, _frame(rules), before),
-        rules_of.goals(open_edges, _frame(rules)),
+        rules_of.candidates(found, open_edges, frame_of(rules), before),
+        rules_of.goals(open_edges, frame_of(rules)),
         set(open_edges.filter("was_live")["backlink_id"].to_list()),
         earlier,
     )
@@ -281,12 +284,6 @@ def _refreshes(results: Sequence[FetchResult]) -> dict[int, list[str]]:
 
 def _of(table: pa.Table, sources: pa.Array) -> pa.Table:
     return table.filter(pc.is_in(table["source_url_id"], sources))
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from crawl.ports import FetchResult, Hop
+from transforms.arrays import frame_of
 from transforms.schemas import PAGE_FETCHES
 
 _MARKS = re.compile(r"([\\|<>\[\]`*!])")
@@ -50,8 +51,7 @@ def hop_rows(hops: Sequence[Hop]) -> list[dict[str, object]]:
 
 def count_table(table: pa.Table, columns: list[str]) -> dg.MarkdownMetadataValue:
     """How many rows there are of each combination of the columns, most first, as a Markdown table."""
-    frame = pl.from_arrow(table.select(columns))
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(table.select(columns))
     return markdown(
         frame.group_by(columns).len("rows").sort(["rows", *columns], descending=[True] + [False] * len(columns))
     )

@@ -17,6 +17,7 @@ from crawl import parse_pool
 from crawl.memory import MemorySink, MemorySnapshots
 from crawl.parse_pool import ParseJob
 from crawl.ports import FetchResult, FetchTask
+from transforms.arrays import frame_of
 from transforms.evidence import health_expr
 from transforms.reasons import Reason
 from transforms.schemas import PAGE_MANIFESTS, TARGET_HEALTH
@@ -109,8 +110,7 @@ def health_rows(results: Sequence[FetchResult]) -> pa.Table:
                 "elapsed_ms": result.elapsed_ms,
             }
         )
-    frame = pl.from_arrow(TARGET_HEALTH.table(rows))
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(TARGET_HEALTH.table(rows))
     return TARGET_HEALTH.conform(frame.with_columns(health=health_expr(pl.col("reason"))).to_arrow())
 
 

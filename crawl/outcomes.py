@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from transforms.placeholders import PLACEHOLDER
 from transforms.reasons import Outcome, Reason
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -170,19 +171,7 @@ _NOT_FOUND = re.compile(
     rb"|n[\xc3\xa3a]+o\s+encontrad[ao]"
 )
 _PARKED_WITHIN = 32 * 1024
-_PARKED = (
-    b"domain is for sale",
-    b"domain may be for sale",
-    b"domain name is for sale",
-    b"buy this domain",
-    b"this domain is parked",
-    b"this domain has expired",
-    b"sedoparking.com",
-    b"parkingcrew.net",
-    b"bodis.com",
-    b"parklogic.com",
-    b"d38psrni17bvxu.cloudfront.net",
-)
+_PARKED = tuple({marker.lower() for marker in PLACEHOLDER["parked"]})
 
 
 def warnings_of(body: bytes) -> list[str]:

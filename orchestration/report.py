@@ -18,6 +18,7 @@ from rich.table import Table
 from assets.platform import Platform
 from orchestration import redirects
 from orchestration.cli.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
+from transforms.arrays import frame_of
 from transforms.errors import PermanentError
 from transforms.reasons import Reason
 from transforms.windows import Window
@@ -70,12 +71,12 @@ def edges(platform: Platform, project_id: bytes) -> pl.DataFrame:
     after = 0
     pages = []
     while (page := lookups.edge_list(platform.ledger, project_id, after_id=after)).num_rows:
-        pages.append(_frame(page))
+        pages.append(frame_of(page))
         after = page["backlink_id"][-1].as_py()
     if not pages:
         return pl.DataFrame({name: [] for name in COLUMNS})
     known = pl.concat(pages)
-    newest = _frame(clickhouse.project_edges(platform.clickhouse, project_id))
+    newest = frame_of(clickhouse.project_edges(platform.clickhouse, project_id))
     observed = newest.select(
         "backlink_id", "source_is_redirected", "source_final_url", "source_canonical_url", "target_is_redirected",
         "target_final_url",
@@ -233,9 +234,3 @@ def _short(url: str) -> str:
 
 def _day(at: object) -> str:
     return "" if at is None else str(at)[:10]
-
-
-def _frame(table: object) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame

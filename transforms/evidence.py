@@ -29,6 +29,7 @@ import polars as pl
 import pyarrow as pa
 
 from transforms import collapse
+from transforms.arrays import frame_of
 from transforms.fetches import latest_fetches
 from transforms.reasons import FOUND_ONLY, READABLE, SOURCE_GONE, Health, Reason
 
@@ -78,7 +79,7 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior: pl.DataFrame | No
     `can_find` (its links are evidence of presence), `absent` (evidence when no link matches: missing | none),
     `absent_reason`, `is_complete`, `health`, `manifest_id`, `page_link_count`, `page_text_bytes`.
     """
-    fetch = _frame(latest_fetches(fetches)).select(
+    fetch = frame_of(latest_fetches(fetches)).select(
         "source_url_id",
         "fetch_job_id",
         fetch_reason="reason",
@@ -95,7 +96,7 @@ def source_evidence(fetches: pa.Table, pages: pa.Table, prior: pl.DataFrame | No
         retry_after_s="retry_after_s",
     )
     page = (
-        _frame(pages)
+        frame_of(pages)
         .select(
             "source_url_id",
             "manifest_id",
@@ -175,9 +176,3 @@ def page_looks(evidence: pl.DataFrame) -> pl.DataFrame:
     return evidence.filter(pl.col("absent_reason").is_in(looked)).select(
         "source_url_id", "fetch_job_id", *collapse.remembered()
     )
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.reasons import Outcome
 from transforms.schemas import PAGE_FETCHES
 
@@ -14,8 +15,7 @@ def latest_fetches(fetches: pa.Table) -> pa.Table:
     that the server asked for (429, 503) before one that was never sent."""
     if fetches.num_rows == 0:
         return PAGE_FETCHES.empty()
-    order = pl.from_arrow(fetches.select(["source_url_id", "outcome", "http_status", "fetched_at", "attempt"]))
-    assert isinstance(order, pl.DataFrame)
+    order = frame_of(fetches.select(["source_url_id", "outcome", "http_status", "fetched_at", "attempt"]))
     kept = (
         order.with_row_index("row")
         .with_columns(deferred=pl.col("outcome") == Outcome.DEFERRED.value)

@@ -27,9 +27,6 @@ import polars as pl
 from transforms.errors import PermanentError
 from transforms.urls import identify
 
-RULE_VERSION = 1
-"""Version of the coverage rules; stored with what they decided."""
-
 TRACKING_PARAMETERS = (
     r"utm_[a-z0-9_]+|gclid|gclsrc|gbraid|wbraid|dclid|fbclid|msclkid|yclid|twclid|ttclid|li_fat_id|igshid|igsh|mc_cid|mc_eid|_hsenc|_hsmi|"
     r"mkt_tok|vero_id|oly_anon_id|oly_enc_id|srsltid|epik|_openstat|ysclid|rb_clickid|s_kwcid|wickedid"

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
+from transforms.arrays import frame_of
 from transforms.errors import PermanentError
 from transforms.schemas import Dataset
 from transforms.windows import Window
@@ -211,6 +212,5 @@ def _torn(dataset: Dataset, key: str, error: Exception) -> BadDataset:
 
 
 def _empty_frame(dataset: Dataset) -> pl.LazyFrame:
-    frame = pl.from_arrow(dataset.empty())
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(dataset.empty())
     return frame.lazy()

@@ -18,9 +18,6 @@ import zstandard
 from transforms.errors import PermanentError
 from warehouse.objects import ObjectMissing, ObjectStore
 
-STORAGE_ENCODING = "zstd"
-"""As the ledger's `page_content_snapshots.storage_encoding` spells it."""
-
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """No body of ours is larger (the crawler stops at 10 MiB): a frame that claims more is not ours."""
 

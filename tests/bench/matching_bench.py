@@ -244,7 +244,7 @@ class Clock:
 
 
 def match_shard(tables: dict[str, Any], clock: Clock, rows: int) -> Counter[str]:
-    """What `match_slices` does, stage by stage."""
+    """What `match_window` does, stage by stage."""
     total: Counter[str] = Counter()
     with clock.stage("shared"):
         batch = Batch(window_start=START, **tables)

@@ -23,6 +23,7 @@ import pyarrow as pa
 from transforms.alerts.events import happened
 from transforms.alerts.payload import COMPARED_COLUMNS, with_payloads
 from transforms.alerts.rules import parse_rules, passing
+from transforms.arrays import frame_of
 from transforms.matching.digests import sha256_of
 from transforms.schemas import EDGE_STATES, LINK_OBSERVATIONS
 from transforms.schemas.dataset import HASH, KEY, STR, TIME, U64, Dataset, column
@@ -90,11 +91,11 @@ def raise_alerts(
     these edges (`RECENT_ALERTS`), for cooldown. Raises `ValueError` when a table lacks a column.
     """
     parsed = parse_rules(rules)
-    observed = _frame(LINK_OBSERVATIONS.conform(observations))
-    told = happened(_frame(EDGE_STATES.conform(states)), observed)
+    observed = frame_of(LINK_OBSERVATIONS.conform(observations))
+    told = happened(frame_of(EDGE_STATES.conform(states)), observed)
     standing = _standing(recent)
     alerts = passing(told.join(parsed.wanted, on=["project_id", "event_type"], how="inner", maintain_order="left"))
-    older = observed if previous is None else pl.concat([_frame(LINK_OBSERVATIONS.conform(previous)), observed])
+    older = observed if previous is None else pl.concat([frame_of(LINK_OBSERVATIONS.conform(previous)), observed])
     alerts = _with_before(alerts, older)
     alerts = alerts.with_columns(deduplication_key=_keys(alerts))
     alerts = with_payloads(alerts)
@@ -190,7 +191,7 @@ def _cooled(alerts: pl.DataFrame, standing: pl.DataFrame) -> pl.Series:
 
 def _standing(recent: pa.Table | None) -> pl.DataFrame:
     if recent is not None:
-        return _frame(recent).select("alert_rule_id", "backlink_id", "event_type", "observation_id", "occurred_at")
+        return frame_of(recent).select("alert_rule_id", "backlink_id", "event_type", "observation_id", "occurred_at")
     return pl.DataFrame(
         schema={
             "alert_rule_id": pl.Binary,
@@ -200,9 +201,3 @@ def _standing(recent: pa.Table | None) -> pl.DataFrame:
             "occurred_at": pl.Datetime("us", "UTC"),
         }
     )
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame

@@ -14,10 +14,9 @@ check proves (`transforms.evidence`), what a person writes as a target (`transfo
 from transforms.matching.window import (
     LINK_COLUMNS,
     MatchResult,
-    match_slices,
     match_window,
     observe_discovered,
     source_ranges,
 )
 
-__all__ = ["LINK_COLUMNS", "MatchResult", "match_slices", "match_window", "observe_discovered", "source_ranges"]
+__all__ = ["LINK_COLUMNS", "MatchResult", "match_window", "observe_discovered", "source_ranges"]

@@ -26,7 +26,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.matching.arrays import encoded
+from transforms.arrays import encoded
 from transforms.schemas import LINK_OBSERVATIONS
 
 Digests = npt.NDArray[np.void]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from transforms.matching.arrays import rows_of, series_of
+from transforms.arrays import rows_of, series_of
 from transforms.matching.rules import accepted, candidates
 from transforms.matching.shared import Wanted, rule_keys
 from transforms.matching.tolerance import REDIRECT, differences, numbered_parts, url_parts

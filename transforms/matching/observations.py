@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from transforms.matching.arrays import arrow_of, rows_of, series_of
+from transforms.arrays import arrow_of, rows_of, series_of
 from transforms.matching.digests import (
     Digests,
     Rows,

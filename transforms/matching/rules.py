@@ -16,6 +16,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.matching.tolerance import TRACKING, WWW, bare_host, differences, url_parts
 
 _PARTS = ("scheme", "is_www", "rest", "tracking", "has_slash", "prefix_key", "exact_key")
@@ -26,8 +27,7 @@ def rule_frame(rules: pa.Table, projects: pl.DataFrame) -> pl.DataFrame:
 
     `projects` has `project_id` and `pid`.
     """
-    frame = pl.from_arrow(rules)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(rules)
     frame = (
         frame.select(
             "project_id", "project_target_id", "scope", "url", "is_strict", "include_subdomains", rule_host="host"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from transforms.matching.arrays import arrow_of, encoded, frame_of, numbers_of, series_of
+from transforms.arrays import arrow_of, encoded, frame_of, numbers_of, series_of
 from transforms.matching.rules import accepted, candidates, interesting_hosts, rule_frame
 from transforms.matching.tolerance import bare_host, host_of, numbered_parts
 

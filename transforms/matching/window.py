@@ -19,9 +19,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transforms.arrays import arrow_of, frame_of, numbers_of, series_of
 from transforms.collapse import PRIOR_COLUMNS
 from transforms.evidence import source_evidence
-from transforms.matching.arrays import arrow_of, frame_of, numbers_of, series_of
 from transforms.matching.digests import Rows
 from transforms.matching.edges import Matched, match_edges
 from transforms.matching.observations import Known, Observed, discoveries, observe, occurrences
@@ -77,47 +77,6 @@ def match_window(
     says where the sources' own redirectors lead, and which edges are not missing because one could not be checked. Every
     expected edge gets exactly one row, also when its source was not fetched. Raises `ValueError` when a table lacks a column.
     """
-    results = list(
-        match_slices(
-            window_start=window_start,
-            fetches=fetches,
-            pages=pages,
-            links=links,
-            expected=expected,
-            rules=rules,
-            target_health=target_health,
-            due=due,
-            link_redirects=link_redirects,
-            discover=discover,
-            rows_per_slice=rows_per_slice,
-        )
-    )
-    counts: Counter[str] = Counter()
-    for result in results:
-        counts.update(result.counts)
-    return MatchResult(
-        pa.concat_tables([LINK_OBSERVATIONS.empty(), *(result.observations for result in results)]),
-        pa.concat_tables([OCCURRENCES.empty(), *(result.occurrences for result in results)]),
-        pa.concat_tables([DISCOVERED_EDGES.empty(), *(result.discovered for result in results)]),
-        dict(counts),
-    )
-
-
-def match_slices(
-    *,
-    window_start: datetime,
-    fetches: pa.Table,
-    pages: pa.Table,
-    links: pa.Table,
-    expected: pa.Table,
-    rules: pa.Table,
-    target_health: pa.Table,
-    due: pa.Table | None = None,
-    link_redirects: pa.Table | None = None,
-    discover: bool = True,
-    rows_per_slice: int = ROWS_PER_SLICE,
-) -> Iterator[MatchResult]:
-    """`match_window`, one result per slice of sources: for windows whose observations should not be held at once."""
     batch = Batch(
         window_start=window_start,
         fetches=fetches,
@@ -129,8 +88,16 @@ def match_slices(
         due=due,
         link_redirects=link_redirects,
     )
-    for part in batch.slices(rows_per_slice):
-        yield batch.result(part, batch.match(part, discover=discover))
+    results = [batch.result(part, batch.match(part, discover=discover)) for part in batch.slices(rows_per_slice)]
+    counts: Counter[str] = Counter()
+    for result in results:
+        counts.update(result.counts)
+    return MatchResult(
+        pa.concat_tables([LINK_OBSERVATIONS.empty(), *(result.observations for result in results)]),
+        pa.concat_tables([OCCURRENCES.empty(), *(result.occurrences for result in results)]),
+        pa.concat_tables([DISCOVERED_EDGES.empty(), *(result.discovered for result in results)]),
+        dict(counts),
+    )
 
 
 @dataclass(frozen=True)

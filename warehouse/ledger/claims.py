@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.fairness import charge
 from transforms.schemas import DUE_SOURCES, EXPECTED_EDGES
 from transforms.windows import Window, buckets_of_shard
@@ -136,10 +137,8 @@ _QUOTAS = pa.schema([("tenant_id", pa.binary(16)), ("weight", pa.uint16()), ("al
 
 def _plan(ledger: Ledger, buckets: list[int], params: dict, max_sources: int | None) -> _Plan:
     with ledger.transaction() as tx:
-        candidates = pl.from_arrow(tx.table(_in(query("claims/candidates"), buckets), _CANDIDATES, params))
-        quotas = pl.from_arrow(tx.table(query("claims/quotas"), _QUOTAS, params))
-    assert isinstance(candidates, pl.DataFrame)
-    assert isinstance(quotas, pl.DataFrame)
+        candidates = frame_of(tx.table(_in(query("claims/candidates"), buckets), _CANDIDATES, params))
+        quotas = frame_of(tx.table(query("claims/quotas"), _QUOTAS, params))
     kept = fair_share(candidates, quotas, max_sources)
     urgent = kept.group_by("source_url_id").agg(pl.max("confirmation"), pl.max("priority"), pl.min("due_at"))
     urgent = urgent.sort("confirmation", "priority", "due_at", "source_url_id", descending=[True, True, False, False])
@@ -253,8 +252,7 @@ def _with_payer(due: pa.Table, expected: pa.Table, weights: pa.Table) -> pa.Tabl
     """Who each page is charged to (`transforms.fairness`), of the tenants whose edges it holds."""
     wants = pl.DataFrame({name: pl.from_arrow(expected[name]) for name in ("source_url_id", "tenant_id")}).unique()
     urgency = pl.DataFrame({name: pl.from_arrow(due[name]) for name in ("source_url_id", "priority", "due_at")})
-    limits = pl.from_arrow(weights)
-    assert isinstance(limits, pl.DataFrame)
+    limits = frame_of(weights)
     charged = charge(wants.join(urgency, on="source_url_id"), limits)
     payer = urgency.join(charged, on="source_url_id", how="left", maintain_order="left")
     for name in ("tenant_id", "tenant_weight"):

@@ -8,6 +8,7 @@ from datetime import datetime
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.urls import Normalization, url_hash
 from warehouse.ledger.engine import Ledger, Transaction
 from warehouse.ledger.errors import LedgerConstraint
@@ -88,8 +89,7 @@ def _register_urls(ledger: Ledger, urls: pa.Table) -> pa.Array:
             tx.execute(statement, params)
         return tx.table(query("edges/url_ids"), _IDS)
 
-    found = pl.from_arrow(ledger.run(work))
-    assert isinstance(found, pl.DataFrame)
+    found = frame_of(ledger.run(work))
     ids = frame.select("url_hash").join(found, on="url_hash", how="left", maintain_order="left")["url_id"]
     assert ids.null_count() == 0
     return ids.to_arrow()
@@ -97,8 +97,7 @@ def _register_urls(ledger: Ledger, urls: pa.Table) -> pa.Array:
 
 def _of_this_version(urls: pa.Table, rules: Normalization) -> pl.DataFrame:
     """The rows, those of another version of the rules identified again."""
-    frame = pl.from_arrow(urls)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(urls)
     hashes = [url_hash(url, rules.version) for url in frame["url"]]
     stale = frame["url_hash"] != pl.Series(hashes, dtype=pl.Binary)
     if not stale.any():
@@ -110,9 +109,7 @@ def _of_this_version(urls: pa.Table, rules: Normalization) -> pl.DataFrame:
             f"{frame['url'][at]!r} has no identity of version {rules.version} ({again['reason'][at].as_py()}): it comes "
             "from a manifest of older code; materialise link_manifests of its window again"
         )
-    fresh = pl.from_arrow(urls_of(again))
-    assert isinstance(fresh, pl.DataFrame)
-    return fresh
+    return frame_of(urls_of(again))
 
 
 _URL_TYPES = {"host": _HOST, "registrable_domain": _HOST, "public_suffix": _HOST}
@@ -149,8 +146,7 @@ def _register_edges(
         return frame, first, tx.table(query("edges/edge_ids"), _EDGE_IDS)
 
     frame, first, registered = ledger.run(work)
-    found = pl.from_arrow(registered)
-    assert isinstance(found, pl.DataFrame)
+    found = frame_of(registered)
     answer = frame.select(identity).join(found, on=identity, how="left", maintain_order="left")
     if answer["backlink_id"].null_count():
         row = answer.row(int(answer["backlink_id"].is_null().arg_max() or 0), named=True)
@@ -164,8 +160,7 @@ def _register_edges(
 
 def _survivors(tx: Transaction, edges: pa.Table, version: int) -> pl.DataFrame:
     """The rows, with URLs that were merged away since they were looked up replaced by those that they became."""
-    frame = pl.from_arrow(edges)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(edges)
     params = {"version": version}
     if tx.row(_ANY_MERGED, params) is None:
         return frame

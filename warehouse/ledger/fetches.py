@@ -10,6 +10,7 @@ from typing import Protocol
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.schemas import PAGE_FETCHES
 from warehouse.ledger.engine import Ledger, Transaction
 from warehouse.ledger.errors import StaleFence
@@ -114,8 +115,7 @@ def _commit(tx: Transaction, rows: pa.Table, snapshots: pa.Table, lease: Lease |
 
 def _rows(batch: pa.Table) -> pa.Table:
     """The newest outcome of each job, in the shape of the ledger's columns."""
-    frame = pl.from_arrow(batch)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(batch)
     newest = frame.sort("fetched_at", "attempt").unique("fetch_job_id", keep="last", maintain_order=True)
     headers = pl.struct(
         "x_robots_tag", "link_header", "refresh_header", "retry_after_s", "warnings"

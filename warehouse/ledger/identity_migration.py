@@ -31,6 +31,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.errors import TransientError
 from transforms.urls import Normalization
 from warehouse.ledger import keys
@@ -411,11 +412,8 @@ def _changes(
 ) -> tuple[pa.Table, pa.Table]:
     """A batch of URLs, and those of them that are another one, or none, under the rules."""
     read = tx.table(query("identities/read"), _READ, {"after": after, "ceiling": ceiling, "limit": limit})
-    identities = pl.from_arrow(rules.identify(read["url"].to_pylist()))
-    known = pl.from_arrow(read)
-    assert isinstance(identities, pl.DataFrame)
-    assert isinstance(known, pl.DataFrame)
-    both = known.hstack(identities.select("identity", "url_hash", "host", "site", "public_suffix", "reason"))
+    identities = frame_of(rules.identify(read["url"].to_pylist()))
+    both = frame_of(read).hstack(identities.select("identity", "url_hash", "host", "site", "public_suffix", "reason"))
     changed = both.filter(
         pl.col("identity").is_null() | (pl.col("identity") != pl.col("url")) | (pl.col("version") != version)
     )

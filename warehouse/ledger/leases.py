@@ -36,9 +36,9 @@ _CLOCK_SLACK = timedelta(seconds=3)
 """The server tells its start in whole seconds."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lease:
-    """A shard that is owned. `fence` goes with every commit."""
+    """A shard that is owned. `fence` goes with every commit; only `holder` changes (`hold_again`)."""
 
     name: str
     owner: str
@@ -100,27 +100,26 @@ def hold_again(ledger: Ledger, lease: Lease) -> bool:
             lease.holder.ping(reconnect=False)
         except mysql.connector.Error:
             _let_go(lease.holder)
-            object.__setattr__(lease, "holder", None)
+            lease.holder = None
         else:
             return True
     holder = _hold(ledger, lease.name)
     if holder is None:
         return False
-    names = {"name": lease.name, "fence": lease.fence}
+
+    def work(tx: Transaction) -> None:
+        check_fence(tx, lease)
+        tx.execute(query("leases/held_again"), {"name": lease.name, "server_started_at": _server_start(tx)[0]})
+
     try:
-        is_ours = ledger.run(
-            lambda tx: (
-                tx.execute(query("leases/held_again"), {**names, "server_started_at": _server_start(tx)[0]})
-                or tx.row(query("leases/is_ours"), names) is not None
-            )
-        )
+        ledger.run(work)
+    except StaleFence:
+        _let_go(holder)
+        return False
     except BaseException:
         _let_go(holder)
         raise
-    if not is_ours:
-        _let_go(holder)
-        return False
-    object.__setattr__(lease, "holder", holder)
+    lease.holder = holder
     return True
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.collapse import PRIOR_COLUMNS
 from transforms.schemas import DUE_SOURCES, PAGE_MANIFESTS
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
@@ -43,8 +43,7 @@ def register_parsed(ledger: Ledger, pages: pa.Table, *, manifest_key: str) -> in
     pages = PAGE_MANIFESTS.conform(pages)
     new = 0
     for start in range(0, pages.num_rows, BATCH):
-        frame = pl.from_arrow(pages.slice(start, BATCH))
-        assert isinstance(frame, pl.DataFrame)
+        frame = frame_of(pages.slice(start, BATCH))
         rows = frame.unique("manifest_id", keep="first", maintain_order=True).select(
             "manifest_id",
             "content_hash",

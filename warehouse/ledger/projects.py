@@ -228,18 +228,6 @@ def add_alert_rule(
     return ledger.run(work)
 
 
-def retire_alert_rule(ledger: Ledger, project_id: bytes, alert_rule_id: bytes, *, now: datetime) -> bool:
-    """Stop a rule; its past events stay. False: there was none."""
-    return bool(
-        ledger.run(
-            lambda tx: tx.execute(
-                query("projects/retire_alert_rule"),
-                {"project": project_id, "id": alert_rule_id, "now": now},
-            )
-        )
-    )
-
-
 def alert_rules(ledger: Ledger, project_ids: Sequence[bytes] | None = None) -> pa.Table:
     """Active alert rules (`ALERT_RULES`) of the projects, or of all active projects."""
     with ledger.transaction() as tx:

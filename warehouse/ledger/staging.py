@@ -15,6 +15,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
+
 CHUNK = 5_000
 """Rows of one JSON document; keeps a statement far below `max_allowed_packet`."""
 
@@ -72,8 +74,7 @@ def stage_sql(
         + ")) AS j"
     )
     insert = insert.format(*(f"j.c{number}" for number in range(len(columns))))
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(table)
     # A row is a JSON array: for wide tables the server reads it several times faster than an object.
     row = pl.concat_str(pl.lit("["), pl.concat_str([_json(column) for column in columns], separator=","), pl.lit("]"))
     for start in range(0, frame.height, CHUNK):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-import polars as pl
 import pyarrow as pa
 
+from transforms.arrays import frame_of
 from transforms.schemas import TARGET_HEALTH
 from transforms.windows import Window, buckets_of_shard
 from warehouse.ledger.claims import RESERVATION, _in
@@ -68,8 +68,7 @@ def commit_targets(
     results = TARGET_HEALTH.conform(results)
     changed = 0
     for start in range(0, results.num_rows, BATCH):
-        frame = pl.from_arrow(results.slice(start, BATCH))
-        assert isinstance(frame, pl.DataFrame)
+        frame = frame_of(results.slice(start, BATCH))
         newest = frame.sort("checked_at").unique("target_url_id", keep="last", maintain_order=True)
         table = newest.to_arrow().cast(TARGET_HEALTH.schema)
         changed += ledger.run(lambda tx, t=table: _commit(tx, t, window, lease, interval))  # type: ignore[misc]

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from transforms.alerts.events import happened
+from transforms.arrays import frame_of
 from transforms.schemas import EDGE_STATES, LINK_OBSERVATIONS, OCCURRENCES, Dataset
 from warehouse.ledger.engine import Ledger, Transaction
 from warehouse.ledger.sql import query, script
@@ -182,9 +183,9 @@ _OBSERVED = (
 
 def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
     """Whole edges, `edges` at a time; alerts of no edge (a host's incident) go with the first."""
-    states = _frame(EDGE_STATES.conform(batch.states)).unique("observation_id", keep="last", maintain_order=True)
+    states = frame_of(EDGE_STATES.conform(batch.states)).unique("observation_id", keep="last", maintain_order=True)
     observations = (
-        _frame(LINK_OBSERVATIONS.conform(batch.observations)).unique("observation_id", keep="last").select(_OBSERVED)
+        frame_of(LINK_OBSERVATIONS.conform(batch.observations)).unique("observation_id", keep="last").select(_OBSERVED)
     )
     rows = states.join(observations, on="observation_id", how="left", maintain_order="left").with_columns(
         has_observation=pl.col("evidence").is_not_null(),
@@ -194,18 +195,18 @@ def _split(batch: WritebackBatch, edges: int) -> Iterator[_Part]:
         old_event=pl.lit(None, pl.String),
         old_state=pl.lit(None, pl.String),
     )
-    occurrences = _frame(OCCURRENCES.conform(batch.occurrences)).unique(
+    occurrences = frame_of(OCCURRENCES.conform(batch.occurrences)).unique(
         ["backlink_id", "occurrence_key", "observed_at"], keep="last"
     )
-    schedule = _frame(SCHEDULE.conform(batch.schedule)).unique("backlink_id", keep="last")
-    alerts = _frame(ALERT_EVENTS.conform(batch.alert_events)).unique("deduplication_key", keep="last")
-    deliveries = _frame(ALERT_DELIVERIES.conform(batch.deliveries)).unique()
-    outbox = _frame(ALERT_OUTBOX.conform(batch.outbox)).unique("event_key", keep="last")
+    schedule = frame_of(SCHEDULE.conform(batch.schedule)).unique("backlink_id", keep="last")
+    alerts = frame_of(ALERT_EVENTS.conform(batch.alert_events)).unique("deduplication_key", keep="last")
+    deliveries = frame_of(ALERT_DELIVERIES.conform(batch.deliveries)).unique()
+    outbox = frame_of(ALERT_OUTBOX.conform(batch.outbox)).unique("event_key", keep="last")
     by_event = {hashlib.sha256(f"alert:{key.hex()}".encode()).digest(): key for key in alerts["deduplication_key"]}
     outbox = outbox.with_columns(
         deduplication_key=pl.Series([by_event.get(key) for key in outbox["event_key"]], dtype=pl.Binary)
     )
-    held = happened(states, _frame(batch.observations)).select("observation_id", "event_type", "backlink_id").unique()
+    held = happened(states, frame_of(batch.observations)).select("observation_id", "event_type", "backlink_id").unique()
     keys = states["backlink_id"].unique().sort()
     for start in range(0, max(keys.len(), 1), edges):
         ids = pl.DataFrame({"backlink_id": keys.slice(start, edges)}, schema={"backlink_id": pl.UInt64})
@@ -268,12 +269,6 @@ _BINARY = {
     "project_target_id": 16, "occurrence_key": 32, "deduplication_key": 32, "alert_rule_id": 16, "run_id": 16,
     "event_key": 32,
 }  # fmt: skip
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:
