@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.fixtures.clickhouse",
     "tests.fixtures.objects",
     "tests.fixtures.web",
+    "tests.fixtures.hostile",
     "tests.fixtures.chromium",
     "tests.fixtures.flow",
     "tests.fixtures.scene",

@@ -12,11 +12,10 @@ from crawl import run_batch
 from crawl.config import CrawlSettings
 from crawl.memory import MemoryOrigins, MemorySink, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask, Prior
-from tests.fixtures.hostile import PAGE, HostileServer, hostile
+from tests.fixtures.hostile import PAGE, HostileServer
 from transforms.clock import WallClock
 from transforms.reasons import Outcome, Reason
 
-__all__ = ["hostile"]
 pytestmark = pytest.mark.service
 
 F, B, X, D, G = Outcome.FETCHED, Outcome.BLOCKED, Outcome.FAILED, Outcome.DEFERRED, Outcome.GONE

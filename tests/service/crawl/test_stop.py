@@ -15,11 +15,10 @@ from crawl import Stop, run_batch
 from crawl.config import CrawlSettings
 from crawl.memory import MemoryOrigins, MemorySink, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask
-from tests.fixtures.hostile import HostileServer, hostile
+from tests.fixtures.hostile import HostileServer
 from transforms.clock import WallClock
 from transforms.errors import TransientError
 
-__all__ = ["hostile"]
 pytestmark = pytest.mark.service
 
 
