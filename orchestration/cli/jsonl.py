@@ -17,7 +17,7 @@ class LineError(ValueError):
 
 
 def read_lines(source: str) -> Iterator[dict[str, Any] | LineError]:
-    """One request object, or the error that stands for it, for each line of a file (`-`: stdin) that is not blank."""
+    """One request object, or the error that stands for it, for each line of a file (`-`: stdin): as many as lines."""
     if source == "-":
         yield from _requests(sys.stdin.buffer)
         return
@@ -31,13 +31,19 @@ def read_lines(source: str) -> Iterator[dict[str, Any] | LineError]:
 def _requests(lines: Any) -> Iterator[dict[str, Any] | LineError]:
     for number, raw in enumerate(lines, 1):
         if not raw.strip():
+            yield LineError(f"line {number} is empty")
             continue
         try:
-            request = json.loads(raw.decode("utf-8-sig"))
+            request = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_json)
         except (ValueError, RecursionError) as e:
             yield LineError(f"line {number} is not JSON: {e}")
             continue
         yield request if isinstance(request, dict) else LineError(f"line {number} is not a JSON object")
+
+
+def _no_json(constant: str) -> None:
+    """NaN and Infinity, which Python would take (RFC 8259 §6 has no such numbers) and would write back."""
+    raise ValueError(f"{constant} is no JSON value")
 
 
 def write_line(answer: dict[str, Any], out: TextIO) -> None:

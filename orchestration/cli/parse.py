@@ -71,10 +71,22 @@ def _answer_line(request: dict[str, Any], default_url: str | None, extra: list[t
     if not isinstance(url, str):
         raise LineError("url must be a string: where the page comes from")
     try:
-        body = Path(path).read_bytes()
+        body = _read_page(Path(path))
     except (OSError, ValueError) as error:
         raise LineError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     return _parse(body, url, [*extra, *_header_pairs(request.get("headers"))])
+
+
+def _read_page(path: Path) -> bytes:
+    """A file's bytes, no more than are parsed and one (which marks it truncated). A device or a pipe, which may never end,
+    is refused: among many lines it would keep all others waiting."""
+    from transforms.html.limits import ParseLimits
+
+    if not path.is_file():
+        path.stat()  # says what is wrong where there is nothing at all
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        return file.read(ParseLimits().max_bytes + 1)
 
 
 def _header_pairs(headers: object) -> list[tuple[str, str]]:

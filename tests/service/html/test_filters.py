@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,24 @@ def test_parse_filter(tmp_path: Path) -> None:
     assert answers[3]["page"]["canonicals"] == ["https://site.example/c"]
     assert answers[3]["links"][1]["follow"] == "nofollow_header"
     assert (answers[5]["page"]["charset"], answers[5]["page"]["charset_method"]) == ("KOI8-R", "header")
+
+
+def test_what_is_no_file_is_refused_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.html").write_bytes(b"<title>T</title>")
+    with (tmp_path / "huge.html").open("wb") as huge:
+        huge.write(b"<title>Huge</title><a href=/x>x</a>")
+        huge.truncate(40 * 1024**3)  # sparse: nobody's memory could hold it
+    paths = ["pipe", "/dev/zero", ".", "huge.html", "a.html"]
+    requests = "".join(json.dumps({"html_path": path, "url": "https://site.example/"}) + "\n" for path in paths)
+    answers = lines(run("parse", "--jsonl", "-", cwd=tmp_path, stdin=requests))
+    assert [answer.get("error") for answer in answers] == [
+        *(f"{path} cannot be read: it is not a regular file" for path in paths[:3]),
+        None,
+        None,
+    ]
+    assert (answers[3]["page"]["title"], answers[3]["page"]["is_truncated"]) == ("Huge", True)
+    assert (answers[4]["page"]["title"], answers[4]["page"]["is_truncated"]) == ("T", False)
 
 
 def test_for_a_person(tmp_path: Path) -> None:

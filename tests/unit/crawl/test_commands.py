@@ -34,6 +34,7 @@ def test_robots_lines_in_order_and_a_bad_line_answers_with_its_error() -> None:
             {"robots": "User-agent: *\nDisallow: /\u30c4", "agent": "FooBot", "url": "https://x.test/%E3%83%84"}
         ),
         json.dumps({"robots": "\ud800", "agent": "FooBot", "url": "http://["}),
+        '{"robots": "", "url": NaN}',
     ]
     result = run(robots, "--jsonl", "-", stdin="\n".join(requests))
     assert result.exit_code == 0, result.output
@@ -45,8 +46,10 @@ def test_robots_lines_in_order_and_a_bad_line_answers_with_its_error() -> None:
         "error",
         "error",
         True,
+        "error",
         False,
         False,
+        "error",
     ]
     assert answers[0] == {
         "allowed": False,
@@ -55,7 +58,9 @@ def test_robots_lines_in_order_and_a_bad_line_answers_with_its_error() -> None:
     }
     assert answers[5]["rule"] is None
     assert "line 2 is not JSON" in answers[1]["error"]
-    assert answers[7]["reason"] == "the URL does not parse"
+    assert answers[6]["error"] == "line 7 is empty"
+    assert answers[8]["reason"] == "the URL does not parse"
+    assert answers[9]["error"] == "line 10 is not JSON: NaN is no JSON value"
 
 
 def test_robots_of_a_file(tmp_path: Path) -> None:
