@@ -23,7 +23,7 @@ demo: setup ## the whole flow on a scripted web: import, six windows, verdict
 	$(BIN)/backlinks demo
 
 test: setup ## every test (unit, real MySQL, ClickHouse engine, real HTTP, end to end)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: setup ## style, types, import rules
 	$(BIN)/ruff check .
