@@ -45,6 +45,9 @@ class CrawlSettings(BaseModel):
     robots_error_ttl_s: int = Field(
         600, description="how long an unreachable robots.txt is believed before it is asked again"
     )
+    robots_memory_bytes: int = Field(
+        256 * 1024 * 1024, ge=0, description="of robots.txt files that are kept in memory; the largest go first"
+    )
     window_budget_s: float | None = Field(
         None, description="after this many seconds the rest of a batch is coverage debt"
     )

@@ -30,6 +30,8 @@ _MARGIN_S = 10.0
 
 CHUNK = 5000
 """Origins (or object keys) that a port is asked about at once."""
+ROBOTS_CHUNK = 250
+"""Robots.txt files that are read at once: each may have 500 KiB."""
 
 
 class Origins:
@@ -65,7 +67,7 @@ class Origins:
     async def meet(self, names: list[str]) -> None:
         """Read what is remembered of origins."""
         context = self._context
-        states, robots, denied, urls = await context.port(self._read, names)
+        states, denied, urls = await context.port(self._read, names)
         now, today = trio.current_time(), context.clock.now()
         self.met += len(names)
         self._suppress(names, denied, urls)
@@ -82,12 +84,14 @@ class Origins:
                 next_eligible=self._believable(to_monotonic(state.next_eligible_at, today, now), now),
                 backoff_until=to_monotonic(state.backoff_until, today, now),
             )
-        self.robots.take_in(robots, today)
-        for record in robots:
-            self.apply_delay(record.origin)
+        for at in range(0, len(names), ROBOTS_CHUNK):
+            robots = await context.port(self._book.load_robots, names[at : at + ROBOTS_CHUNK])
+            self.robots.take_in(robots, today)
+            for record in robots:
+                self.apply_delay(record.origin)
 
-    def _read(self, names: list[str]) -> tuple[list[OriginState], list[RobotsRecord], set[str], set[str]]:
-        return self._book.load(names), self._book.load_robots(names), *self._read_suppressions(names)
+    def _read(self, names: list[str]) -> tuple[list[OriginState], set[str], set[str]]:
+        return self._book.load(names), *self._read_suppressions(names)
 
     async def place(self, entry: WorkEntry) -> None:
         """Before a request at an origin that may be new to this crawl: read what is remembered of it and, when it is

@@ -25,6 +25,9 @@ MAX_ROBOTS_BYTES = 500 * 1024
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _KEPT = _UNRESERVED | frozenset(b":/?#[]@!$&()*+,;=")
 """Characters that stay as they are; RFC 3986 reserved, without the apostrophe, which WHATWG encodes in queries."""
+_PLAIN_PATH = re.compile(rb"[A-Za-z0-9._~:/?#\[\]@!&()+,;=-]*")
+_PLAIN_PATTERN = re.compile(_PLAIN_PATH.pattern.replace(b"[A", b"[*A", 1) + rb"\$?")
+"""What stands for itself, which is nearly all there is. (`*` and a last `$` are meant in a pattern.)"""
 _QUERY_RESERVED = {octet: f"%{octet:02X}".encode() for octet in b":/?#[]@"}
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
@@ -220,6 +223,8 @@ class _Pattern:
 
 def _normalise(path: bytes, *, is_pattern: bool) -> bytes:
     """Percent-encoding that is the same for what is the same (see the module's head)."""
+    if (_PLAIN_PATTERN if is_pattern else _PLAIN_PATH).fullmatch(path):
+        return path
     out = bytearray()
     end = len(path)
     at = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -110,3 +111,62 @@ def test_records_of_an_earlier_window_are_believed_until_they_expire() -> None:
 def test_crawl_delay_is_capped() -> None:
     state = book().answered(ORIGIN, 200, b"User-agent: *\nCrawl-delay: 3600\n", None, NOW)
     assert state.crawl_delay_s(30.0) == 30.0
+
+
+def test_the_largest_files_make_room_and_allow_nothing_until_they_are_asked_again() -> None:
+    robots = RobotsBook(CrawlSettings(robots_memory_bytes=3000))
+    large = b"User-agent: *\nAllow: /\n" + b"#" * 1000
+    first = [robots.answered(f"https://{n}.evil.test:443", 200, large, None, NOW) for n in range(2)]
+    small = robots.answered(ORIGIN, 200, RULES, None, NOW)
+    assert [state.judge("/x").allowed for state in (*first, small)] == [True, True, True]
+    third = robots.answered("https://3.evil.test:443", 200, large, None, NOW)
+    states = [robots.state(f"https://{n}.evil.test:443", NOW) for n in (0, 1, 3)]
+    assert sorted(state is not None and state.is_denied for state in states) == [False, False, True]
+    gone = next(state for state in states if state is not None and state.is_denied)
+    assert "too large to be kept" in gone.judge("/x").reason
+    assert gone.record.status_class == "unreachable"
+    assert third in states
+    assert robots.state(ORIGIN, NOW) is small  # the small file of somebody else stays
+    assert robots.state(gone.record.origin, NOW + timedelta(seconds=600)) is None  # it is asked again
+
+
+def test_the_limit_counts_what_is_there_and_nothing_else() -> None:
+    robots = RobotsBook(CrawlSettings(robots_memory_bytes=1500))
+    body = b"User-agent: *\nDisallow: /x\n" + b"#" * 972
+    for n in range(20):  # the same origin again and again; others that are forgotten; expiry; failures
+        at = NOW + timedelta(days=2 * n)
+        robots.answered(ORIGIN, 200, body, None, at)
+        state = robots.state(ORIGIN, at)
+        assert state is not None
+        assert not state.is_denied
+        assert robots.state(ORIGIN, at + timedelta(days=1)) is None
+        robots.unreachable(ORIGIN, at + timedelta(days=1), None, "reset")
+        robots.forget(ORIGIN)
+        robots.answered(f"https://{n}.test:443", 200, body[:400], None, at)
+        robots.forget(f"https://{n}.test:443")
+    assert len(robots) == 0
+    record = RobotsBook(CrawlSettings()).answered(ORIGIN, 200, body, "max-age=600", NOW).record
+    for _ in range(5):
+        robots.take_in([record], NOW + timedelta(hours=1))
+    assert robots.has_stand_in(ORIGIN, NOW + timedelta(hours=1))
+    robots.take_in([replace(record, origin="https://b.test:443")], NOW + timedelta(hours=1))
+    assert len(robots) == 1  # of two expired copies one had to go
+
+
+def test_rules_are_read_again_when_they_were_put_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawl.robots.book.PARSED_BYTES", 1000)
+    robots = book()
+    states = [
+        robots.answered(f"https://{n}.test:443", 200, b"User-agent: *\nDisallow: /%d\n" % n, None, NOW)
+        for n in range(50)
+    ]
+    for _ in range(2):
+        for n, state in enumerate(states):
+            assert not state.judge(f"/{n}").allowed
+            assert state.judge("/other").allowed
+
+
+def test_a_crawl_delay_is_known_without_the_rules() -> None:
+    state = book().answered(ORIGIN, 200, b"User-agent: *\nCRAWL-DELAY: 7\nDisallow: /x\n", None, NOW)
+    assert (state.crawl_delay_s(30.0), state.crawl_delay_s(5.0)) == (7.0, 5.0)
+    assert book().answered(ORIGIN, 200, b"User-agent: Other\nCrawl-delay: 7\n", None, NOW).crawl_delay_s(30.0) == 0.0

@@ -315,3 +315,10 @@ def test_no_input_raises(body: bytes, agent: str, url: str) -> None:
 def test_a_file_of_many_rules_is_judged_quickly_by_its_first_match() -> None:
     robots = parse_robots(b"User-agent: *\n" + b"".join(b"Disallow: /*a*b*c*%d$\n" % n for n in range(20_000)), BOT)
     assert robots.judge("/" + "abc" * 500).allowed
+
+
+@given(st.binary(max_size=40).map(lambda octets: bytes(b"/ab*$%?=&AZ09-._~:@"[octet % 19] for octet in octets)))
+def test_what_stands_for_itself_comes_out_as_the_long_way_says(path: bytes) -> None:
+    for is_pattern in (False, True):
+        prefixed = _normalise(b"\xff" + path, is_pattern=is_pattern)  # an octet that is never plain
+        assert prefixed == b"%FF" + _normalise(path, is_pattern=is_pattern)
