@@ -39,6 +39,9 @@ class CrawlSettings(BaseModel):
     max_body_bytes: int = Field(
         10 * 1024 * 1024, description="decoded; beyond it the body is kept and marked truncated"
     )
+    large_bodies: int = Field(
+        32, ge=1, description="bodies beyond 1 MiB that are read at once, over all origins: what bounds memory"
+    )
     max_expansion_ratio: float = Field(200.0, description="decoded over wire bytes, looked at above 1 MiB decoded")
     allowed_ports: tuple[int, ...] = (80, 443, 8080, 8443)
     robots_ttl_s: int = 24 * 3600

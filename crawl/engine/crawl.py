@@ -60,7 +60,13 @@ class Crawl:
             rng=rng or random.Random(),
             blocking=blocking,
             gate=gate,
-            client=client or H11Client(gate, max_idle=settings.idle_connections, idle_s=settings.idle_s),
+            client=client
+            or H11Client(
+                gate,
+                max_idle=settings.idle_connections,
+                idle_s=settings.idle_s,
+                large_bodies=settings.large_bodies,
+            ),
             frontier=Frontier(
                 gap_s=settings.origin_gap_s,
                 max_in_flight=settings.origin_max_in_flight,

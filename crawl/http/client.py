@@ -22,6 +22,8 @@ from crawl.http.exchange import ExchangeFailed, Limits, Request, Response
 from transforms.reasons import Reason
 
 _READ = 64 * 1024
+LARGE_BODY = 1024 * 1024
+"""Decoded bytes from which a body is one of the few large ones that may be read at once."""
 _MAX_INFORMATIONAL = 16
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError, ssl.SSLError)
 
@@ -44,11 +46,13 @@ class H11Client:
     """Implements `crawl.http.Exchanger`.
 
     At most `max_idle` connections are kept over all origins and none idle for more than `idle_s` seconds; the longest
-    idle goes first.
+    idle goes first. Of bodies beyond 1 MiB at most `large_bodies` are read at once, the others wait with what they have
+    (within their total time), so that memory is `in flight` MiB and not ten times that.
     """
 
-    def __init__(self, gate: EgressGate, *, max_idle: int = 1000, idle_s: float = 30.0) -> None:
+    def __init__(self, gate: EgressGate, *, max_idle: int = 1000, idle_s: float = 30.0, large_bodies: int = 32) -> None:
         self._gate = gate
+        self._large = trio.Semaphore(large_bodies)
         self._max_idle = max_idle
         self._idle_s = idle_s
         self._idle: OrderedDict[int, tuple[str, _Connection]] = OrderedDict()
@@ -88,7 +92,7 @@ class H11Client:
         reused: bool,
     ) -> Response:
         keep = False
-        conversation = _Conversation(connection, request, reused)
+        conversation = _Conversation(connection, request, reused, self._large)
         try:
             await before_send()
             # Connecting has its own limit, and waiting in before_send is not the server's doing: time starts here.
@@ -105,6 +109,7 @@ class H11Client:
             keep = conversation.reusable
             return response
         finally:
+            conversation.let_go()
             if keep:
                 await self._give_back(admission.target.origin, connection)
             else:
@@ -168,7 +173,9 @@ class _StaleConnection(Exception):
 class _Conversation:
     """One request and its answer on one connection."""
 
-    def __init__(self, connection: _Connection, request: Request, reused: bool) -> None:
+    def __init__(self, connection: _Connection, request: Request, reused: bool, large: trio.Semaphore) -> None:
+        self._large = large
+        self._is_large = False
         self._connection = connection
         self._request = request
         self._reused = reused
@@ -226,6 +233,9 @@ class _Conversation:
                     if decoder.truncated:
                         response.truncated = True
                         break
+                    if decoder.decoded_bytes > LARGE_BODY and not self._is_large:
+                        await self._large.acquire()
+                        self._is_large = True
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:
@@ -247,6 +257,12 @@ class _Conversation:
         ):
             wire.start_next_cycle()
             self.reusable = True
+
+    def let_go(self) -> None:
+        """The body is read, or given up."""
+        if self._is_large:
+            self._large.release()
+            self._is_large = False
 
     def timed_out(self) -> None:
         """The deadline passed: before the head that is a failure, after it a broken body."""
