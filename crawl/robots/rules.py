@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import ada_url
 
@@ -28,7 +29,8 @@ _KEPT = _UNRESERVED | frozenset(b":/?#[]@!$&()*+,;=")
 _PLAIN_PATH = re.compile(rb"[A-Za-z0-9._~:/?#\[\]@!&()+,;=-]*")
 _PLAIN_PATTERN = re.compile(_PLAIN_PATH.pattern.replace(b"[A", b"[*A", 1) + rb"\$?")
 """What stands for itself, which is nearly all there is. (`*` and a last `$` are meant in a pattern.)"""
-_QUERY_RESERVED = {octet: f"%{octet:02X}".encode() for octet in b":/?#[]@"}
+_RESERVED = re.compile(rb"[:/?#\[\]@]")
+"""Delimiters that mean the same in a query when they are encoded."""
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 _USER_AGENT = {b"user-agent", b"useragent", b"user agent"}
@@ -40,8 +42,7 @@ _TOKEN = re.compile(rb"[A-Za-z_-]+")
 _WORD = re.compile(rb"[^\s/]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One Allow or Disallow line. `text` is the line as a person wrote it, without its comment."""
 
     allow: bool
@@ -181,14 +182,12 @@ def _seconds(value: bytes) -> float | None:
 def _rule(allow: bool, value: bytes, line: bytes) -> Rule:
     plain = _normalise(value, is_pattern=True)
     forms: tuple[_Pattern, ...] = (_Pattern.of(plain),)
-    strict = _encode_query(plain)
-    if strict != plain or b"?" in plain:
-        forms = (*forms, _Pattern.of(strict))
+    if b"?" in plain:
+        forms = (*forms, _Pattern.of(_encode_query(plain)))
     return Rule(allow, line.decode("utf-8", "replace"), len(plain), forms)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     """A path pattern as the literal pieces between its stars."""
 
     head: bytes
@@ -200,6 +199,8 @@ class _Pattern:
         anchored = pattern.endswith(b"$")
         if anchored:
             pattern = pattern[:-1]
+        if b"*" not in pattern:
+            return cls(pattern, (), anchored)
         head, *pieces = pattern.split(b"*")
         return cls(head, tuple(pieces), anchored)
 
@@ -256,7 +257,11 @@ def _encode_query(path: bytes) -> bytes:
     head, mark, query = path.partition(b"?")
     if not mark:
         return path
-    return head + mark + b"".join(_QUERY_RESERVED.get(octet, bytes((octet,))) for octet in query)
+    return head + mark + _RESERVED.sub(_encoded, query)
+
+
+def _encoded(found: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % found.group()[0]
 
 
 def _request_target(url: str) -> bytes | None:
