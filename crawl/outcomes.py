@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from transforms.challenges import has_much_text
 from transforms.placeholders import PLACEHOLDER
 from transforms.reasons import Outcome, Reason
 
@@ -183,7 +184,7 @@ def warnings_of(body: bytes) -> list[str]:
         end = head.find(b"</title", start, start + 400)
         if _NOT_FOUND.search(head, start + 6, end if end > 0 else start + 400):
             found.append("soft_404")
-    if len(body) <= _PARKED_WITHIN:
+    if len(body) <= _PARKED_WITHIN and not has_much_text(body):
         text = body.lower()
         if any(marker in text for marker in _PARKED):
             found.append("parked")

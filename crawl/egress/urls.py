@@ -61,20 +61,24 @@ def _inspect(url: str, allowed_ports: tuple[int, ...]) -> Target | tuple[Reason,
         parsed = ada_url.URL(url)
     except (ValueError, UnicodeError):
         return Reason.BAD_URL, "The URL does not parse."
-    scheme = parsed.protocol[:-1]
+    # Each property of a parsed URL is a call into a library: the serialisation has them all (WHATWG URL §4.5).
+    href = parsed.href.split("#", 1)[0]
+    scheme = href.partition(":")[0]
     if scheme not in DEFAULT_PORTS:
         return Reason.BAD_SCHEME, f"Only http and https are fetched, not {scheme[:40]!r}."
-    if parsed.username or parsed.password:
+    path_at = href.index("/", len(scheme) + 3)
+    authority = href[len(scheme) + 3 : path_at]
+    if "@" in authority:
         return Reason.URL_CREDENTIALS, "The URL carries a user name or password."
-    port = int(parsed.port) if parsed.port else DEFAULT_PORTS[scheme]
+    host, colon, digits = authority.rpartition(":")
+    if not colon or digits.endswith("]"):
+        host, digits = authority, ""
+    port = int(digits) if digits else DEFAULT_PORTS[scheme]
     if port not in allowed_ports:
         return Reason.BAD_PORT, f"Port {port} is not one that web pages are fetched from."
-    host = parsed.hostname
     if not host:
         return Reason.BAD_URL, "The URL has no host."
-    href = parsed.href.split("#", 1)[0]
-    path_at = href.index("/", len(scheme) + 3)
-    is_ip = host.startswith("[") or parsed.host_type != ada_url.HostType.DEFAULT
+    is_ip = host[0] == "[" or (host[-1].isdigit() and parsed.host_type != ada_url.HostType.DEFAULT)
     bare = host.rstrip(".")
     if not is_ip and (bare == "localhost" or bare.endswith(".localhost")):
         return Reason.BLOCKED_NETWORK, "localhost is this machine."
