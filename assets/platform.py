@@ -91,7 +91,6 @@ class Platform:
             robots=RobotsRecord,
             lease=lease,
             began=self.clock.now() if lease.is_orphan else None,
-            gap_s=self.crawl.origin_gap_s,
         )
 
     @property

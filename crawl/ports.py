@@ -102,6 +102,8 @@ class OriginState:
     next_eligible_at: datetime | None = None
     backoff_until: datetime | None = None
     consecutive_errors: int = 0
+    asked_until: datetime | None = None
+    """Until then somebody may have asked who died before he could save it: the gap, whatever it is, counts from there."""
     min_gap_s: float | None = None
     """Operator's override of `origin_gap_s`."""
     max_in_flight: int | None = None

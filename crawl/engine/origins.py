@@ -89,6 +89,11 @@ class Origins:
             self.robots.take_in(robots, today)
             for record in robots:
                 self.apply_delay(record.origin)
+        for state in states:
+            asked = to_monotonic(state.asked_until, today, now)
+            if asked is not None:
+                free = self._believable(asked + context.frontier.gap_of(state.origin), now)
+                context.frontier.configure(state.origin, now, next_eligible=free)
 
     def _read(self, names: list[str]) -> tuple[list[OriginState], set[str], set[str]]:
         return self._book.load(names), *self._read_suppressions(names)

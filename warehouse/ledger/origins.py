@@ -54,9 +54,9 @@ class LedgerOriginBook:
     """The ledger's origins. `state` and `robots` make the crawler's values (`crawl.ports.OriginState`,
     `RobotsRecord`): the rooms do not know each other, so whoever wires them hands both in.
 
-    With a lease, `save` and `save_robots` are refused (`StaleFence`) once somebody else owns the shard. With `began`
-    and `gap_s`, no origin is eligible before `began` and a gap: the owner before died, and whom it asked in its last
-    seconds was not saved any more.
+    With a lease, `save` and `save_robots` are refused (`StaleFence`) once somebody else owns the shard. With `began`,
+    every origin was asked until then for all that is known (`asked_until`): the owner before died, and whom it asked in
+    its last seconds was not saved any more.
     """
 
     def __init__(
@@ -67,10 +67,9 @@ class LedgerOriginBook:
         robots: Callable[..., Robots],
         lease: Lease | None = None,
         began: datetime | None = None,
-        gap_s: float = 0.0,
     ) -> None:
         self._ledger, self._state, self._robots, self._lease = ledger, state, robots, lease
-        self._began, self._gap_s = began, gap_s
+        self._began = began
 
     def load(self, origins: Sequence[str]) -> list[Any]:
         """States of those origins that were met before (after a crash of the owner before: of all)."""
@@ -87,10 +86,8 @@ class LedgerOriginBook:
         known = [dict(zip(names, row, strict=True)) for row in self._by_origin("origins/load", origins)]
         if self._began is not None:
             met = {state["origin"] for state in known}
-            known += [{"origin": o, "next_eligible_at": None, "min_gap_s": None} for o in origins if o not in met]
-            for state in known:
-                gap = timedelta(seconds=max(self._gap_s, state["min_gap_s"] or 0.0))
-                state["next_eligible_at"] = max(state["next_eligible_at"] or self._began, self._began + gap)
+            known += [{"origin": origin} for origin in origins if origin not in met]
+            known = [{**state, "asked_until": self._began} for state in known]
         return [self._state(**state) for state in known]
 
     def save(self, states: Sequence[OriginStateLike]) -> None:

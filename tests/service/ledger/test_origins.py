@@ -88,12 +88,12 @@ def test_after_a_crash_nobody_is_asked_before_a_gap_is_over(ledger: Ledger, book
     died.holder.close()
     taken = leases.acquire_shard(ledger, "crashed", owner="b", ttl_s=60, now=NOW)
     assert taken.is_orphan
-    heir = LedgerOriginBook(ledger, state=OriginState, robots=RobotsRecord, lease=taken, began=NOW, gap_s=2.0)
+    heir = LedgerOriginBook(ledger, state=OriginState, robots=RobotsRecord, lease=taken, began=NOW)
     assert {state.origin: state for state in heir.load([met, late, slow, new])} == {
-        met: OriginState(met, NOW + timedelta(seconds=2)),
-        late: OriginState(late, NOW + timedelta(hours=1), consecutive_errors=2),
-        slow: OriginState(slow, NOW + timedelta(seconds=12.5), min_gap_s=12.5),
-        new: OriginState(new, NOW + timedelta(seconds=2)),
+        met: OriginState(met, NOW, asked_until=NOW),
+        late: OriginState(late, NOW + timedelta(hours=1), consecutive_errors=2, asked_until=NOW),
+        slow: OriginState(slow, asked_until=NOW, min_gap_s=12.5),
+        new: OriginState(new, asked_until=NOW),
     }
     leases.release(ledger, taken)
     given = leases.acquire_shard(ledger, "crashed", owner="c", ttl_s=60, now=NOW)

@@ -137,6 +137,29 @@ def test_crawl_delay_is_one_input_capped_and_never_raises_the_rate() -> None:
         assert web.closest() == pytest.approx(expected, abs=0.01)
 
 
+def test_after_a_crash_the_gap_counts_from_the_last_moment_of_the_owner_before() -> None:
+    """Whatever the gap is: ours, the operator's, or the Crawl-delay of a robots.txt that is remembered."""
+    hosts = {"plain": 1.0, "operator": 12.0, "delay": 7.0, "later": 20.0}
+    origins = MemoryOrigins()
+    origins.save(
+        [
+            OriginState("http://plain.test", asked_until=NOW),
+            OriginState("http://operator.test", asked_until=NOW, min_gap_s=12.0),
+            OriginState("http://delay.test", asked_until=NOW),
+            OriginState("http://later.test", next_eligible_at=NOW + timedelta(seconds=20), asked_until=NOW),
+        ]
+    )
+    later = NOW + timedelta(hours=1)
+    for host in hosts:
+        body = b"User-agent: *\nCrawl-delay: 7\n" if host == "delay" else b""
+        origins.save_robots([RobotsRecord(f"http://{host}.test", "v", "ok", body, NOW, later, NOW)])
+    web = MemoryWeb()
+    run(tasks_of(*(f"http://{host}.test/" for host in hosts)), web, origins=origins)
+    assert {url.split("/")[2]: round(at, 2) for at, url in web.log} == {
+        f"{host}.test": at for host, at in hosts.items()
+    }
+
+
 def test_retry_after_backs_off_the_whole_origin_and_is_honoured() -> None:
     web = MemoryWeb(lambda url, n: page(503, retry_after="40") if url.endswith("/1") and n == 0 else page())
     summary, sink, origins = run(tasks_of("http://a.test/1", "http://a.test/2"), web)
