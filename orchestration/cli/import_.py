@@ -169,4 +169,4 @@ def show(report: ImportReport, console: Console) -> None:
     table.add_row("rows read", f"{counts.rows:,}", f"in {report.seconds:.1f} s, {speed:,.0f} rows/s")
     console.print(table)
     if report.rejects is not None and counts.rejects:
-        console.print(f"The {counts.rejects:,} rows that are invalid or repeated: {report.rejects}", soft_wrap=True)
+        console.print(f"Invalid or repeated: {counts.rejects:,} of the rows, see {report.rejects}", soft_wrap=True)
