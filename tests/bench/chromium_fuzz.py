@@ -1,6 +1,6 @@
 """Links of pages as a real Chromium with scripts off sees them against ours, over pages that nobody chose.
 
-`python -m tests.bench.chromium_fuzz 0 3000`: adversarial pages by a grammar (seeds from, to). `python -m
+`python -m tests.bench.chromium_fuzz --seeds 0 3000`: adversarial pages by a grammar. `python -m
 tests.bench.chromium_fuzz FILE...`: saved pages. Prints each page that differs, then how many links were compared; a new
 difference is minimised into `tests/service/html/oddities.py`. Known, and left as they are:
 
@@ -19,8 +19,8 @@ Not a test.
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,19 +132,23 @@ class Grammar:
         return f"<{name}{attributes}>{inside}" + (f"</{name}>" if self._random.random() < 0.85 else "")
 
 
-def pages(arguments: list[str]) -> Iterator[tuple[str, Page]]:
-    if len(arguments) == 2 and all(one.isdigit() for one in arguments):
-        for seed in range(int(arguments[0]), int(arguments[1])):
-            body = Grammar(seed).page().encode()
-            headers = [("Content-Type", "text/html; charset=utf-8"), NO_SHEETS]
-            yield str(seed), Page("https://example.com/dir/page?old=1", body, headers)
-        return
-    for name in arguments:
+def pages(seeds: range, files: list[Path]) -> Iterator[tuple[str, Page]]:
+    for seed in seeds:
+        body = Grammar(seed).page().encode()
+        headers = [("Content-Type", "text/html; charset=utf-8"), NO_SHEETS]
+        yield str(seed), Page("https://example.com/dir/page?old=1", body, headers)
+    for file in files:
         headers = [("Content-Type", "text/html"), NO_SHEETS]
-        yield name, Page("https://example.com/dir/page.html?q=1", Path(name).read_bytes(), headers)
+        yield str(file), Page("https://example.com/dir/page.html?q=1", file.read_bytes(), headers)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="saved pages")
+    parser.add_argument("--seeds", nargs=2, type=int, default=(0, 0), metavar=("FROM", "TO"), help="pages by the grammar")
+    asked = parser.parse_args()
+    if not asked.files and asked.seeds[1] <= asked.seeds[0]:
+        parser.error("name saved pages, or seeds of the grammar")
     program = find_chromium()
     if program is None:
         raise SystemExit("no Chromium on PATH")
@@ -162,7 +166,7 @@ def main() -> None:
     kinds: Counter[str] = Counter()
     compared = links = different = 0
     try:
-        for name, page in pages(sys.argv[1:]):
+        for name, page in pages(range(*asked.seeds), asked.files):
             found = compare(page)
             compared += 1
             kind = dict(page.headers)["Content-Type"]
