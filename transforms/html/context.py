@@ -10,7 +10,7 @@ import re
 
 from selectolax.lexbor import LexborNode
 
-from transforms.html.text import FOREIGN_GONE, GONE, skips_content, style_of, undisplayed
+from transforms.html.text import FOREIGN_GONE, GONE, UNTRANSFORMED, skips_content, style_of, undisplayed
 
 _ROLES = {
     "banner": "header",
@@ -147,6 +147,8 @@ def _enter(element: LexborNode, outer: Context) -> Context:
         gone = hidden = True
     elif tag == "summary" and outer.summary_is_skipped is not None:
         skipped = outer.summary_is_skipped
+    if tag in UNTRANSFORMED:
+        transform = None
     is_closed = tag == "details" and "open" not in attributes
     if tag in _FOREIGN_ROOTS:
         foreign = True

@@ -25,7 +25,7 @@ from transforms.placeholders import find_placeholder
 from transforms.reasons import Reason
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
 
-PARSER_VERSION = "4"
+PARSER_VERSION = "5"
 """Part of every manifest's identity. Raised whenever the same bytes could give other rows."""
 
 AGENT = "BacklinksMonitor"

@@ -36,6 +36,9 @@ GONE = frozenset({"datalist", "rp", "noembed", "video", "audio", "meter", "progr
 FOREIGN_GONE = frozenset({"title", "desc", "metadata"})
 """Elements (of HTML; of SVG) that lay nothing out of what is inside them; text of a link in there is its `textContent` (§3.2.7, step 1)."""
 
+UNTRANSFORMED = frozenset({"button", "select"})
+"""Controls begin anew with `text-transform: none` (§15.5.2)."""
+
 _BLOCK, _OPEN, _CLOSE = "\ud800", "\ud801", "\ud802"
 """Stand at the edges of blocks and of atomic inlines while text is collected: no page has them, decoders replace surrogates."""
 _MATH_TOKENS = frozenset({"mi", "mn", "mo", "ms", "mtext"})
@@ -230,6 +233,8 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
             continue
         is_block, is_atom = tag in BLOCKS, tag in _ATOMS
         style = NO_STYLE
+        if tag in UNTRANSFORMED:
+            transform = None
         if attributes:
             if undisplayed(attributes):
                 continue
@@ -252,7 +257,8 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
             stack.append((node.first_child, "", unseen | _NO_TEXT_HERE, transform))
             continue
         if tag in _SHOW_TEXT:
-            is_block = is_block or tag in _MATH_TOKENS  # `display: block math`
+            if unseen & _NO_TEXT_HERE and tag in _MATH_TOKENS:
+                is_block = True  # `display: block math`; outside of `math` it is any other unknown element
             unseen &= ~_NO_TEXT_HERE
         elif tag == "select":
             unseen |= _NO_TEXT_HERE
