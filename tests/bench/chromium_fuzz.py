@@ -7,7 +7,8 @@ difference is minimised into `tests/service/html/oddities.py`. Known, and left a
 - Lexbor: `sub` and `sup` do not end SVG and MathML (HTML §13.2.6.5); an `image` that a table fosters is lost; `textarea`
   opens again the formatting elements that were left open, as it should not (§13.2.6.4.7).
 - Chromium: `search` is no special element to it (§13.2.4.2 says that it is); an unparsable `<base href>` makes it resolve
-  nothing; hosts with blanks become `%20`.
+  nothing; hosts with blanks become `%20`; NUL after `<` shows as U+FFFD (§13.2.6.4.7 ignores it); `document.title` takes any
+  control character for white space; one letter in `mi` is shown as the mathematical italic one.
 - Text: style of elements that are not rendered (`<style style=display:block>`), `white-space`, word breaks of `capitalize`
   beyond letters, blocks inside `ruby`, anything in a `select` that is no option, an `object` that the page's end closes.
 - A page without any label of its encoding: Chromium guesses, this project takes windows-1252.
