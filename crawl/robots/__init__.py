@@ -5,7 +5,7 @@ The evaluator is our own: Protego compares percent-encodings of rule and URL dif
 the first of equal groups; fixing that from outside would be more code than the few pages of the standard.
 """
 
-from crawl.robots.book import RobotsBook, RobotsState
+from crawl.robots.book import RobotsBook, RobotsState, RulesCache
 from crawl.robots.rules import MAX_ROBOTS_BYTES, Robots, Verdict, parse_robots
 
-__all__ = ["MAX_ROBOTS_BYTES", "Robots", "RobotsBook", "RobotsState", "Verdict", "parse_robots"]
+__all__ = ["MAX_ROBOTS_BYTES", "Robots", "RobotsBook", "RobotsState", "RulesCache", "Verdict", "parse_robots"]

@@ -42,21 +42,26 @@ class RulesCache:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._parsed: OrderedDict[bytes, Robots] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, bytes], Robots] = OrderedDict()
         self._bytes = 0
 
-    def of(self, body: bytes) -> Robots:
-        """The rules in a file; equal files (a host builder's) are one."""
-        found = self._parsed.get(body)
+    def of(self, body: bytes, agent: str | None = None) -> Robots:
+        """The rules in a file; equal files (a host builder's) are one. `agent`: another one's than ours."""
+        key = (self._agent if agent is None else agent, body)
+        found = self._parsed.get(key)
         if found is None:
-            found = self._parsed[body] = parse_robots(body, self._agent)
-            self._bytes += len(body) + _PARSED_OVERHEAD
+            found = self._parsed[key] = parse_robots(body, key[0])
+            self._bytes += _size(key)
             while self._bytes > PARSED_BYTES and len(self._parsed) > 1:
                 oldest, _ = self._parsed.popitem(last=False)
-                self._bytes -= len(oldest) + _PARSED_OVERHEAD
+                self._bytes -= _size(oldest)
         else:
-            self._parsed.move_to_end(body)
+            self._parsed.move_to_end(key)
         return found
+
+
+def _size(key: tuple[str, bytes]) -> int:
+    return len(key[0]) + len(key[1]) + _PARSED_OVERHEAD
 
 
 @dataclass(slots=True)

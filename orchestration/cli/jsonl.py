@@ -4,8 +4,11 @@ answers."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,6 +22,8 @@ class LineError(ValueError):
 def read_lines(source: str) -> Iterator[dict[str, Any] | LineError]:
     """One request object, or the error that stands for it, for each line of a file (`-`: stdin): as many as lines."""
     if source == "-":
+        if sys.stdin is None:
+            raise PermanentError("stdin is closed.")
         yield from _requests(sys.stdin.buffer)
         return
     try:
@@ -34,7 +39,7 @@ def _requests(lines: Any) -> Iterator[dict[str, Any] | LineError]:
             yield LineError(f"line {number} is empty")
             continue
         try:
-            request = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_json)
+            request = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_json, parse_float=_number)
         except (ValueError, RecursionError) as e:
             yield LineError(f"line {number} is not JSON: {e}")
             continue
@@ -46,8 +51,35 @@ def _no_json(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON value")
 
 
+def _number(text: str) -> float:
+    """A number that a double can hold (RFC 8259 §6 lets a reader say so): 1e999 would be written back as Infinity."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text[:40]} is out of range")
+    return number
+
+
 def write_line(answer: dict[str, Any], out: TextIO) -> None:
-    out.write(json.dumps(answer, ensure_ascii=True) + "\n")
+    """Write an answer so that whoever asked has it now: he may wait for it before he asks the next (a pipe is buffered)."""
+    line = json.dumps(answer, ensure_ascii=True) + "\n"
+    if out is None:
+        raise PermanentError("stdout is closed.")
+    try:
+        out.write(line)
+        out.flush()
+    except BrokenPipeError:
+        raise  # nobody listens any more: no error of ours
+    except OSError as e:
+        _drop_unwritten(out)
+        raise PermanentError(f"the answers cannot be written: {e.strerror}.") from None
+
+
+def _drop_unwritten(out: TextIO) -> None:
+    """What could not be written would be tried again at exit and end in a traceback."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, out.fileno())
+        os.close(nowhere)
 
 
 def answer_lines(source: str, answer: Callable[[dict[str, Any]], dict[str, Any]], out: TextIO) -> None:
@@ -60,4 +92,3 @@ def answer_lines(source: str, answer: Callable[[dict[str, Any]], dict[str, Any]]
             write_line(answer(request), out)
         except LineError as e:
             write_line({"error": str(e)}, out)
-    out.flush()

@@ -8,7 +8,6 @@ same order; a bad line answers `{"error"}` and the rest goes on.
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from crawl.egress import Refused
-from crawl.robots import Robots, Verdict, parse_robots
+from crawl.robots import RulesCache, Verdict, parse_robots
 from crawl.runner import fetch_robots
 from orchestration.cli.jsonl import LineError, answer_lines
 from orchestration.cli.light import LightSettings
@@ -37,7 +36,8 @@ def robots(
     settings = LightSettings()
     own_agent = agent or settings.crawl.user_agent_product
     if jsonl is not None:
-        answer_lines(jsonl, lambda request: _judge_line(request, own_agent), sys.stdout)
+        rules = RulesCache(own_agent)  # neighbouring lines often ask about one file; files have a limit together
+        answer_lines(jsonl, lambda request: _judge_line(request, rules), sys.stdout)
         return
     if url is None:
         raise typer.BadParameter("name a URL, or give --jsonl FILE", param_hint="URL")
@@ -66,18 +66,13 @@ def robots(
         raise typer.Exit(3)
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str, agent: str) -> Robots:
-    return parse_robots(text.encode("utf-8", "surrogatepass"), agent)
-
-
-def _judge_line(request: dict[str, Any], own_agent: str) -> dict[str, Any]:
-    text, url, agent = request.get("robots"), request.get("url"), request.get("agent", own_agent)
+def _judge_line(request: dict[str, Any], rules: RulesCache) -> dict[str, Any]:
+    text, url, agent = request.get("robots"), request.get("url"), request.get("agent")
     if not isinstance(text, str):
         raise LineError("robots must be a string: the text of a robots.txt")
     if not isinstance(url, str):
         raise LineError("url must be a string")
-    if not isinstance(agent, str):
+    if "agent" in request and not isinstance(agent, str):
         raise LineError("agent must be a string: a product token")
-    verdict: Verdict = _parsed(text, agent).judge(url)
+    verdict: Verdict = rules.of(text.encode("utf-8", "surrogatepass"), agent).judge(url)
     return {"allowed": verdict.allowed, "rule": verdict.rule, "reason": verdict.reason}

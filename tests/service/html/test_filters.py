@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +121,50 @@ def test_what_is_no_file_is_refused_and_keeps_nobody_waiting(tmp_path: Path) -> 
     ]
     assert (answers[3]["page"]["title"], answers[3]["page"]["is_truncated"]) == ("Huge", True)
     assert (answers[4]["page"]["title"], answers[4]["page"]["is_truncated"]) == ("T", False)
+
+
+def test_an_answer_is_there_before_the_next_question(tmp_path: Path) -> None:
+    """A program may ask one by one, over pipes, which are buffered."""
+    (tmp_path / "a.html").write_bytes(b"<title>T</title>")
+    for command, request in (
+        ("url", {"url": "http://a.example/"}),
+        ("robots", {"robots": "", "agent": "x", "url": "/"}),
+        ("parse", {"html_path": "a.html", "url": "http://a.example/"}),
+    ):
+        with subprocess.Popen(
+            [*COMMAND, command, "--jsonl", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path,
+            env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
+        ) as process:  # fmt: skip
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for _ in range(2):
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+                assert select.select([process.stdout], [], [], 60)[0], f"{command}: no answer before the end of stdin"
+                assert "error" not in json.loads(process.stdout.readline())
+            process.stdin.close()
+            assert process.wait(60) == 0
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [*COMMAND, "url", "--jsonl", "-"], input='{"url": "http://a.example/"}\n', stdout=full, stderr=subprocess.PIPE,
+            text=True, cwd=tmp_path, timeout=120, check=False, env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+    assert result.returncode == 1
+    assert result.stderr == "backlinks: the answers cannot be written: No space left on device.\n"
+
+
+def test_a_closed_stream_is_one_sentence(tmp_path: Path) -> None:
+    for redirection, name in (("<&-", "stdin"), (">&-", "stdout")):
+        result = subprocess.run(
+            ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "url", "--jsonl", "-"],
+            input='{"url": "http://a.example/"}\n', stderr=subprocess.PIPE, text=True, cwd=tmp_path, timeout=120,
+            check=False, env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+        assert result.returncode == 1
+        assert result.stderr == f"backlinks: {name} is closed.\n"
 
 
 def test_for_a_person(tmp_path: Path) -> None:
