@@ -320,16 +320,16 @@ def test_robots_that_change_while_a_page_is_queued_are_obeyed() -> None:
     assert [url.rsplit("/", 1)[1] for _, url in web.log] == ["robots.txt", "early", "robots.txt"]
 
 
-def test_robots_denied_between_the_verdict_and_the_request_sends_nothing() -> None:
-    """The recheck right before the request: rules change while the connection is being made."""
-    sink, origins = MemorySink(), MemoryOrigins()
+def changes_while_connecting(change: Callable[[Crawl], None]) -> tuple[MemoryWeb, MemorySink]:
+    """A page is asked; while its connection is being made, something changes."""
+    sink = MemorySink()
 
     class SlowConnect(MemoryWeb):
         crawl: Crawl
 
         async def exchange(self, admission, request, before_send) -> Response:  # type: ignore[no-untyped-def]
             if admission.target.path != "/robots.txt":
-                self.crawl.origins.robots.answered("http://a.test", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
+                change(self.crawl)
             return await super().exchange(admission, request, before_send)
 
     web = SlowConnect()
@@ -338,14 +338,30 @@ def test_robots_denied_between_the_verdict_and_the_request_sends_nothing() -> No
         settings=CrawlSettings(test_hosts=TEST_HOSTS),
         sink=sink,
         snapshots=MemorySnapshots(),
-        origins=origins,
+        origins=MemoryOrigins(),
         clock=FixedClock(NOW),
         client=web,
         blocking=inline,
     )
     trio.run(web.crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
+    return web, sink
+
+
+def test_robots_denied_between_the_verdict_and_the_request_sends_nothing() -> None:
+    def deny(crawl: Crawl) -> None:
+        crawl.origins.robots.answered("http://a.test", 200, b"User-agent: *\nDisallow: /\n", None, NOW)
+
+    web, sink = changes_while_connecting(deny)
     assert [url for _, url in web.log] == ["http://a.test/robots.txt"]
     assert sink.by_key[0].reason is Reason.ROBOTS_DENIED
+
+
+def test_suppressed_between_the_gate_and_the_request_sends_nothing() -> None:
+    web, sink = changes_while_connecting(
+        lambda crawl: crawl.origins._suppress(["http://a.test"], {"http://a.test"}, set())
+    )
+    assert [url for _, url in web.log] == ["http://a.test/robots.txt"]
+    assert sink.by_key[0].reason is Reason.SUPPRESSED
 
 
 def prior(url: str, body: bytes = PAGE, key: str = "k") -> Prior:
