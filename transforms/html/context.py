@@ -37,7 +37,7 @@ class Context:
     """What an element passes on to what is inside it. Shared by elements that pass on the same."""
 
     __slots__ = (
-        "_locators", "children", "in_section", "is_foreign", "is_hidden", "is_invisible", "is_skipped", "is_undisplayed", "path",
+        "_locators", "children", "foreign", "in_section", "is_hidden", "is_invisible", "is_skipped", "is_undisplayed", "path",
         "placement", "placement_name",
         "summary_is_skipped", "transform",
     )  # fmt: skip
@@ -51,16 +51,17 @@ class Context:
         in_section: bool = False,
         path: tuple[str, ...] = (),
         is_skipped: bool = False,
-        is_foreign: bool = False,
+        foreign: str = "",
         transform: str | None = None,
     ) -> None:
         self.placement = placement
         """content | header | footer | sidebar | navigation (nothing nearer says more) | None"""
         self.is_hidden = is_hidden
+        """Hidden by what nothing inside undoes: everything but `is_invisible`."""
         self.is_undisplayed = is_undisplayed
         """Not laid out at all (`hidden`, `display:none`, a closed dialog, fallback content)."""
         self.is_invisible = is_invisible
-        """`visibility: hidden` is inherited: nothing inside renders text."""
+        """`visibility: hidden` is inherited: nothing inside renders text, but what says `visible` again (CSS 2 §11.2)."""
         self.in_section = in_section
         self.path = path
         """Tags from the nearest element with a stable id (or landmark), that element first, at most six."""
@@ -68,8 +69,8 @@ class Context:
         """Laid out and not painted until a person opens it (a closed `details`): no rendered text."""
         self.summary_is_skipped: bool | None = None
         """Of a closed `details`: what its summary, which is painted, inherits."""
-        self.is_foreign = is_foreign
-        """Inside SVG or MathML, where elements are not HTML ones."""
+        self.foreign = foreign
+        """`svg` or `math`: inside of it, where elements are not HTML ones."""
         self.transform = transform
         """`text-transform` is inherited."""
         self.placement_name = "header" if placement == "navigation" else placement or "unknown"
@@ -113,11 +114,41 @@ class Contexts:
 
 
 _TOPS = frozenset({"-document", "html", "body"})
-_TELLING = frozenset({"role", "hidden", "style", "aria-hidden", "id", "open"})
+_TELLING = frozenset({"role", "hidden", "style", "aria-hidden", "id", "open", "encoding"})
 _FOREIGN_ROOTS = frozenset({"svg", "math"})
-_INTEGRATION_POINTS = frozenset(
-    {"foreignobject", "foreignObject", "desc", "title", "annotation-xml", "mi", "mo", "mn", "ms", "mtext"}
+_INTEGRATION_POINTS = dict.fromkeys(("foreignobject", "foreignObject", "desc", "title"), "svg") | dict.fromkeys(
+    ("mi", "mo", "mn", "ms", "mtext", "annotation-xml"), "math"
 )
+
+
+def _html_again(tag: str, attributes: dict[str, str | None]) -> str:
+    """In which of SVG and MathML an element of this name holds HTML again (HTML §13.2.6, "MathML text integration point",
+    "HTML integration point"); empty: in none."""
+    if tag == "annotation-xml" and (attributes.get("encoding") or "").lower() not in (
+        "text/html",
+        "application/xhtml+xml",
+    ):
+        return ""
+    return _INTEGRATION_POINTS.get(tag, "")
+
+
+def is_aria_hidden(attributes: dict[str, str | None]) -> bool:
+    """`aria-hidden=true`, whose value is compared without regard to case (ARIA in HTML §2)."""
+    return (attributes.get("aria-hidden") or "").lower() == "true"
+
+
+def is_foreign(node: LexborNode) -> bool:
+    """An element of SVG or MathML that only has the name of an HTML one (HTML §13.2.6.5)."""
+    points: set[str] = set()
+    parent = node.parent
+    while parent is not None:
+        tag = parent.tag or ""
+        if tag in _FOREIGN_ROOTS:
+            return tag not in points
+        if tag in _INTEGRATION_POINTS:
+            points.add(_html_again(tag, parent.attributes))
+        parent = parent.parent
+    return False
 
 
 def _enter(element: LexborNode, outer: Context) -> Context:
@@ -129,7 +160,7 @@ def _enter(element: LexborNode, outer: Context) -> Context:
             return outer
         gone, style = undisplayed(attributes) or outer.is_undisplayed, style_of(attributes)
         unseen = outer.is_invisible if style.is_hidden is None else style.is_hidden
-        hidden = outer.is_hidden or gone or unseen or attributes.get("aria-hidden") == "true"
+        hidden = outer.is_hidden or gone or is_aria_hidden(attributes)
         return Context(None, hidden, gone, unseen, transform=style.transform or outer.transform)
     if plain:
         shared = outer.children.get(tag)
@@ -139,7 +170,7 @@ def _enter(element: LexborNode, outer: Context) -> Context:
     if landmark in ("header", "footer") and outer.in_section:
         landmark = None
     hidden, gone, unseen, name = outer.is_hidden, outer.is_undisplayed, outer.is_invisible, tag
-    skipped, foreign, transform = outer.is_skipped, outer.is_foreign, outer.transform
+    skipped, foreign, transform = outer.is_skipped, outer.foreign, outer.transform
     stable_id = False
     if tag in (FOREIGN_GONE if foreign else GONE) or (
         tag == "dialog" and "open" not in attributes and style_of(attributes).display is None
@@ -151,20 +182,21 @@ def _enter(element: LexborNode, outer: Context) -> Context:
         transform = None
     is_closed = tag == "details" and "open" not in attributes
     if tag in _FOREIGN_ROOTS:
-        foreign = True
-    elif foreign and tag in _INTEGRATION_POINTS:
-        foreign = False
+        foreign = tag
+    elif foreign and _html_again(tag, attributes) == foreign:
+        foreign = ""
     if not plain:
         role = attributes.get("role")
         if role:
             words = role.lower().split()
             landmark = next((_ROLES[word] for word in words if word in _ROLES), None if words else landmark)
         gone = gone or (undisplayed(attributes) and not foreign)
-        skipped = skipped or (tag != "details" and not gone and skips_content(tag, attributes))
+        until_found = tag != "details" and not gone and skips_content(tag, attributes)
+        skipped = skipped or until_found
         style = style_of(attributes)
         unseen = unseen if style.is_hidden is None else style.is_hidden
         transform = style.transform or transform
-        hidden = hidden or gone or unseen or attributes.get("aria-hidden") == "true"
+        hidden = hidden or gone or until_found or is_aria_hidden(attributes)
         own_id = attributes.get("id")
         if own_id and len(own_id) <= 64 and _UNSTABLE_ID.search(own_id) is None:
             name, stable_id = f"{tag}#{own_id}", True

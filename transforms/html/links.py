@@ -15,7 +15,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from transforms.html.context import Contexts
+from transforms.html.context import Contexts, is_aria_hidden
 from transforms.html.headers import HeaderLink, refresh_target
 from transforms.html.limits import ParseLimits
 from transforms.html.resolver import Resolver
@@ -89,14 +89,15 @@ class LinkCollector:
             style = style_of(attributes)
             unseen = unseen if style.is_hidden is None else style.is_hidden
             transform = style.transform or transform
-            hidden = hidden or gone or unseen or attributes.get("aria-hidden") == "true"
+            hidden = hidden or gone or is_aria_hidden(attributes)
+        hidden = hidden or unseen
         is_image = False
-        if tag == "area" and not context.is_foreign:
+        if tag == "area" and not context.foreign:
             text = raw_text = attributes.get("alt") or ""
             is_image = True
         elif skipped:
             text, raw_text = "", node.text()
-        elif gone or context.is_foreign:
+        elif gone or context.foreign:
             # A link that is not laid out has no rendered text: `innerText` is then `textContent` (HTML §3.2.7, step 1);
             # a link of SVG or MathML has no `innerText` at all.
             raw_text = node.text()
@@ -119,9 +120,14 @@ class LinkCollector:
     def element(self, kind: str, raw: str, node: LexborNode, attributes: dict[str, str | None], text: str = "") -> None:
         """A link of another kind: frame, form, link element or meta refresh."""
         context = self._contexts.of(node.parent)
-        hidden = context.is_hidden
+        if context.foreign:
+            return  # `<svg><form action>`: an element of SVG, which has no such one
+        hidden, unseen = context.is_hidden, context.is_invisible
         if not attributes.keys().isdisjoint(_HIDING):
-            hidden = hidden or undisplayed(attributes) or bool(style_of(attributes).is_hidden)
+            style = style_of(attributes)
+            unseen = unseen if style.is_hidden is None else style.is_hidden
+            hidden = hidden or undisplayed(attributes) or is_aria_hidden(attributes)
+        hidden = hidden or unseen
         locator = context.locator(node.tag or "")
         self._row(
             kind, raw, text, text, False, attributes.get("rel"), context.placement_name, hidden, locator, self._resolver

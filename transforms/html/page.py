@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from transforms.challenges import MAX_LINKS, find_marker
 from transforms.html.charset import decode, query_encoder, sniff, strip_bom
+from transforms.html.context import is_foreign
 from transforms.html.headers import HeaderLink, parse_links
 from transforms.html.limits import ParseLimits, cut
 from transforms.html.links import SELECTOR, LinkCollector, LinkRows, collect_element, collect_headers, rel_tokens
@@ -126,11 +127,12 @@ def parse_page(
         if tag in ("a", "area"):
             collector.clickable(node, tag, attributes)
         elif tag == "title":
-            if title is None and not _is_foreign(node):
+            if title is None and not is_foreign(node):
                 title = fold(node.text())
         elif tag != "base":
             collect_element(collector, node, tag, attributes)
-            if tag == "link" and "href" in attributes and "canonical" in rel_tokens(attributes.get("rel")):
+            is_canonical = tag == "link" and "href" in attributes and "canonical" in rel_tokens(attributes.get("rel"))
+            if is_canonical and not is_foreign(node):
                 canonical_raw.append(attributes["href"] or "")
     collect_headers(collector, header_links, refresh_header, document)
 
@@ -198,7 +200,7 @@ def utf8(body: bytes, name: str) -> tuple[bytes, bool]:
 def base_of(elements: list[tuple[LexborNode, str, dict[str, str | None]]], document: Resolver) -> str:
     """HTML §4.2.3: the first base element with an href; `data:`, `javascript:` and what does not parse count for nothing."""
     for node, tag, attributes in elements:
-        if tag == "base" and "href" in attributes and not _is_foreign(node):
+        if tag == "base" and "href" in attributes and not is_foreign(node):
             resolved = document.resolve(attributes["href"] or "")
             if resolved is None or resolved.startswith(("data:", "javascript:")):
                 return document.base
@@ -243,18 +245,6 @@ def _canonicals(raws: Sequence[str], resolver: Resolver, where: str) -> tuple[li
     if len(set(found)) > 1:
         issues.append(f"{where}_several")
     return found, list(dict.fromkeys(issues))
-
-
-def _is_foreign(node: LexborNode) -> bool:
-    """An element of SVG or MathML that only has the name of an HTML one (HTML §13.2.6.5)."""
-    parent = node.parent
-    while parent is not None:
-        if parent.tag in ("svg", "math"):
-            return True
-        if parent.tag in ("foreignobject", "foreignObject", "desc", "title", "annotation-xml"):
-            return False  # HTML integration points
-        parent = parent.parent
-    return False
 
 
 def _language(tree: LexborHTMLParser, elements: list[tuple[LexborNode, str, dict[str, str | None]]]) -> str | None:

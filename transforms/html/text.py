@@ -60,7 +60,13 @@ _DECLARATION = re.compile(
     r"(?:^|;)\s*(?P<name>display|visibility|text-transform|float|position)\s*:\s*(?P<value>[a-z-]+)\s*(?P<strong>!\s*important)?\s*(?=;|$)",
     re.IGNORECASE,
 )
-_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_STYLE_TOKEN = re.compile(
+    r"""/\*.*?(?:\*/|$)|(?P<string>"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|url\([ \t\n\f\r]*(?!["' \t\n\f\r])(?:[^)\\]|\\.)*\)?)"""
+    r"""|\\(?:(?P<hex>[0-9a-f]{1,6})(?:\r\n|[ \t\n\f\r])?|(?P<char>[^\n]))|(?P<open>[(\[{])|(?P<close>[)\]}])""",
+    re.DOTALL | re.IGNORECASE,
+)
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+_INTRICATE = re.compile(r"""["'(\[{\\]|/\*""")
 _WORD = re.compile(r"\w+(?:['\u2019.\xb7\xad\u200c\u200d\u2060\ufeff]+\w+)*")
 
 
@@ -89,7 +95,7 @@ def _style(style: str) -> Style:
     """The last valid declaration of each property wins, an important one before others (CSS Cascade §6.4)."""
     found: dict[str, str] = {}
     strong: set[str] = set()
-    for match in _DECLARATION.finditer(_COMMENT.sub("", style) if "/*" in style else style):
+    for match in _DECLARATION.finditer(style if _INTRICATE.search(style) is None else _plain_style(style)):
         name, value = match.group("name").lower(), match.group("value").lower()
         if value not in _VALUES[name] or (name in strong and not match.group("strong")):
             continue
@@ -107,6 +113,34 @@ def _style(style: str) -> Style:
     return Style(
         display, None if visibility is None else visibility != "visible", found.get("text-transform"), is_block
     )
+
+
+def _plain_style(style: str) -> str:
+    """A style attribute whose every `;` and `:` is one of its own (CSS Syntax §4.3, §5.4.7): comments are gone, escapes of
+    names spelled out, and a string, a URL or a block, which may hold anything (`url(data:a;display:none)`), is `()`."""
+    pieces: list[str] = []
+    closers: list[str] = []
+    at = 0
+    for match in _STYLE_TOKEN.finditer(style):
+        if not closers:
+            pieces.append(style[at : match.start()])
+        at = match.end()
+        if match["open"]:
+            if not closers:
+                pieces.append("()")
+            closers.append(_CLOSES[match["open"]])
+        elif closers:
+            if match["close"] == closers[-1]:
+                closers.pop()
+        elif match["string"] or match["close"]:
+            pieces.append("()")
+        elif match["hex"] or match["char"]:
+            code = int(match["hex"], 16) if match["hex"] else ord(match["char"])
+            char = chr(code) if code < 0x80 else "_"
+            pieces.append(char if char.isalnum() or char == "-" else "_")
+    if not closers:
+        pieces.append(style[at:])
+    return "".join(pieces)
 
 
 _VALUES = {
@@ -244,7 +278,9 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
                     unseen = unseen | _HIDDEN if style.is_hidden else unseen & ~_HIDDEN
                 transform = style.transform or transform
                 if style.is_block is not None:
-                    is_block, is_atom = style.is_block, style.display in _ATOMIC_DISPLAYS
+                    is_block = style.is_block
+                    # A button is never a mere inline (HTML §15.5.3), a marquee neither in browsers.
+                    is_atom = style.display in _ATOMIC_DISPLAYS or (is_atom and style.display == "inline")
         if tag == "img" or tag in NOT_RENDERED:
             if tag == "img":
                 images.append(attributes.get("alt") or "")
@@ -257,8 +293,8 @@ def _collect(top: LexborNode, unseen: int, transform: str | None, pieces: list[s
             stack.append((node.first_child, "", unseen | _NO_TEXT_HERE, transform))
             continue
         if tag in _SHOW_TEXT:
-            if unseen & _NO_TEXT_HERE and tag in _MATH_TOKENS:
-                is_block = True  # `display: block math`; outside of `math` it is any other unknown element
+            # `display: block math`; outside of a `math` such an element is an unknown one of HTML.
+            is_block = is_block or (tag in _MATH_TOKENS and bool(unseen & _NO_TEXT_HERE))
             unseen &= ~_NO_TEXT_HERE
         elif tag == "select":
             unseen |= _NO_TEXT_HERE

@@ -119,7 +119,27 @@ HIDDEN = [
     ("<a href=x hidden>t</a>", True),
     ("<div style='display : NONE'><a href=x>t</a></div>", True),
     ("<div aria-hidden=true><a href=x>t</a></div>", True),
-    ("<div style='visibility:hidden'><a href=x style='visibility:visible'>t</a></div>", True),
+    ("<div style='visibility:hidden'><a href=x style='visibility:visible'>t</a></div>", False),  # CSS 2 §11.2
+    ("<div style='visibility:hidden'><p><a href=x>t</a></p></div>", True),
+    ("<div style='visibility:hidden'><p style='visibility:visible'><a href=x>t</a></p></div>", False),
+    ("<div hidden><p style='visibility:visible'><a href=x>t</a></p></div>", True),
+    ("<div aria-hidden=TRUE><a href=x>t</a></div>", True),
+    ("<a aria-hidden=True href=x>t</a>", True),
+    ("<div hidden=until-found><a href=x>t</a></div>", True),  # HTML §6.1
+    ("<details><summary>s</summary><a href=x>t</a></details>", False),  # a person opens it
+    # CSS Syntax §4.3: what is in a string, a URL or a block is no declaration; a name may be escaped
+    ("<div style='background:url(data:x;display:none;y)'><a href=x>t</a></div>", False),
+    ("<div style='content:\";display:none;\"'><a href=x>t</a></div>", False),
+    ('<div style=\'content:"\\";display:none;"\'><a href=x>t</a></div>', False),
+    ("<div style='x:{;display:none;}'><a href=x>t</a></div>", False),
+    ("<div style='x:([;)];display:none;'><a href=x>t</a></div>", False),
+    ("<div style='background:url(//c/*);display:none'><a href=x>t</a></div>", True),
+    ("<div style='background:url(it\"s);display:none'><a href=x>t</a></div>", True),
+    ('<div style=\'content:"/*";display:none;x:"*/"\'><a href=x>t</a></div>', True),
+    ("<div style='x:);display:none'><a href=x>t</a></div>", True),
+    ("<div style='x:(a)[b]{c};display:none'><a href=x>t</a></div>", True),
+    ("<div style='dis\\70lay:no\\6e e'><a href=x>t</a></div>", True),
+    ("<div style='x\\;display:none'><a href=x>t</a></div>", False),
     ("<div style='no-display:none-such'><a href=x>t</a></div>", False),
     ("<a href=x style='display:block'>t</a>", False),
 ]
@@ -372,3 +392,37 @@ def test_a_page_with_nothing_on_it_proves_nothing(body: bytes) -> None:
 def test_a_short_page_without_links_is_a_page() -> None:
     assert parse_page(b"<p>Moved to the archive.", document_url="http://a.test/").page["reason"] == "ok"
     assert parse_page(b"<a href=/x><img src=y></a>", document_url="http://a.test/").page["reason"] == "ok"
+
+
+FOREIGN = [  # HTML §13.2.6.5: what has the name of an HTML element in SVG and MathML is none; integration points hold HTML
+    ("<svg><link rel=canonical href=c><form action=f></form><iframe src=i></iframe></svg>", []),
+    ("<math><link rel=alternate href=c></math>", []),
+    (
+        "<svg><foreignObject><link rel=canonical href=c><form action=f></form></foreignObject></svg>",
+        ["canonical", "form"],
+    ),
+    ("<math><mi><form action=f></form></mi></math>", ["form"]),
+    ("<svg><mi><form action=f></form></mi></svg>", []),
+    ("<math><annotation-xml><form action=f></form></annotation-xml></math>", []),
+    ("<math><annotation-xml encoding='Text/HTML'><form action=f></form></annotation-xml></math>", ["form"]),
+]
+
+
+@pytest.mark.parametrize(("html", "kinds"), FOREIGN)
+def test_elements_of_svg_and_mathml_are_not_those_of_html(html: str, kinds: list[str]) -> None:
+    parsed = parse_page(f"<!doctype html>{html}".encode(), document_url="https://site.example/")
+    assert [one["kind"] for one in parsed.links.dicts()] == kinds
+    assert parsed.page["canonical_html"] == (["https://site.example/c"] if "canonical" in kinds else [])
+
+
+@pytest.mark.parametrize(
+    ("html", "base"),
+    [
+        ("<math><mi><base href=/b/></mi></math>", "https://site.example/b/"),
+        ("<math><annotation-xml><base href=/b/></annotation-xml></math>", "https://site.example/"),
+        ("<svg><mi><base href=/b/></mi></svg>", "https://site.example/"),
+        ("<svg><desc><base href=/b/></desc></svg>", "https://site.example/b/"),
+    ],
+)
+def test_base_of_svg_and_mathml(html: str, base: str) -> None:
+    assert parse_page(html.encode(), document_url="https://site.example/").page["base_url"] == base
