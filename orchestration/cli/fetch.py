@@ -14,12 +14,13 @@ from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from crawl import run_batch
 from crawl.memory import MemoryOrigins, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask
+from orchestration.cli.console import plain_console
 from orchestration.cli.jsonl import LineError, read_lines, write_line
 from orchestration.cli.light import LightSettings
 from transforms.errors import TransientError
@@ -48,7 +49,7 @@ def fetch(
     sink = _InOrder()
     _run([FetchTask(0, url)], sink)
     result = sink.taken[0]
-    _print(result, Console())
+    _print(result, plain_console())
     if result.outcome not in (Outcome.FETCHED, Outcome.NOT_MODIFIED):
         raise typer.Exit(3)
 
@@ -131,7 +132,7 @@ def as_json(result: FetchResult) -> dict[str, Any]:
 
 
 def _print(result: FetchResult, console: Console) -> None:
-    table = Table(title=escape(result.task.url), title_justify="left", show_lines=True)
+    table = Table(title=result.task.url, title_justify="left", show_lines=True)
     for heading in ("hop", "URL", "gates", "address", "status"):
         table.add_column(heading, overflow="fold")
     for number, hop in enumerate(result.hops, 1):
@@ -139,9 +140,9 @@ def _print(result: FetchResult, console: Console) -> None:
         if not hop.url.startswith("https:"):
             passed = tuple(gate for gate in passed if gate != "tls")
         is_fine = hop.reason.value in ("ok", "not_modified")
-        last = f"[{'green' if is_fine else 'red'}]{hop.gate}: {hop.reason.value}[/]"
-        gates = "\n".join([*(f"[green]{gate}[/]" for gate in passed), last])
-        table.add_row(str(number), escape(hop.url), gates, hop.address or "-", str(hop.status or "-"))
+        last = Text(f"{hop.gate}: {hop.reason.value}", "green" if is_fine else "red")
+        gates = Text("\n").join([*(Text(gate, "green") for gate in passed), last])
+        table.add_row(str(number), hop.url, gates, hop.address or "-", str(hop.status or "-"))
     console.print(table)
     for name, value in (
         ("outcome", f"{result.outcome.value} ({result.reason.value})"),
@@ -159,4 +160,4 @@ def _print(result: FetchResult, console: Console) -> None:
         ("warnings", ", ".join(result.warnings) or None),
     ):
         if value is not None:
-            console.print(f"  {name:<12}{escape(value)}", soft_wrap=True, highlight=False)
+            console.print(f"  {name:<12}{value}", soft_wrap=True)

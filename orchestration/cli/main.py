@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import sys
 from typing import Any
@@ -101,6 +102,9 @@ def _root() -> None:
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal in Latin-1 shows Japanese as \u65e5, not a traceback
+            stream.reconfigure(errors="backslashreplace")
     logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)  # what it logs, its exception says again
     try:
         app()

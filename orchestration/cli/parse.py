@@ -52,7 +52,8 @@ def parse(
     if as_json:
         import json
 
-        print(json.dumps(answer, ensure_ascii=False, indent=1))
+        is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+        print(json.dumps(answer, ensure_ascii=not is_unicode, indent=1))
     else:
         _show(answer)
 
@@ -156,14 +157,14 @@ def _link(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(answer: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
+    from orchestration.cli.console import plain_console
+
+    console = plain_console()
     for name, value in answer["page"].items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        console.print(f"  {name:<20}{'-' if text in (None, '') else escape(str(text))}", soft_wrap=True)
+        console.print(f"  {name:<20}{'-' if text in (None, '') else text}", soft_wrap=True)
     table = Table(show_lines=False)
     for heading in ("#", "kind", "URL", "anchor", "rel", "follow", "placement"):
         table.add_column(heading, overflow="fold")
@@ -174,7 +175,9 @@ def _show(answer: dict[str, Any]) -> None:
         table.add_row(
             str(link["position"]),
             link["kind"],
-            *(escape(text) for text in (target, anchor, " ".join(link["rel"]))),
+            target,
+            anchor,
+            " ".join(link["rel"]),
             link["follow"],
             where,
         )

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from crawl.egress import Refused
-from crawl.robots import RulesCache, Verdict, parse_robots
+from crawl.robots import MAX_ROBOTS_BYTES, RulesCache, Verdict, parse_robots
 from crawl.runner import fetch_robots
+from orchestration.cli.console import plain_console
 from orchestration.cli.jsonl import LineError, answer_lines
 from orchestration.cli.light import LightSettings
 from transforms.errors import PermanentError
@@ -43,7 +43,9 @@ def robots(
         raise typer.BadParameter("name a URL, or give --jsonl FILE", param_hint="URL")
     if file is not None:
         try:
-            verdict = parse_robots(file.read_bytes(), own_agent).judge(url)
+            with file.open("rb") as opened:
+                body = opened.read(MAX_ROBOTS_BYTES + 1)  # one more says that there is more
+            verdict = parse_robots(body, own_agent).judge(url)
         except OSError as e:
             raise PermanentError(f"{file} cannot be read: {e.strerror}.") from None
         source = str(file)
@@ -55,13 +57,12 @@ def robots(
             raise PermanentError(f"{url} may not be contacted ({e.reason.value}): {e.detail}") from None
         verdict = state.judge(url)
         source = f"{state.record.origin}/robots.txt, {state.record.status_class}, version {state.record.version}"
-    console = Console()
-    word = "[green]allowed[/]" if verdict.allowed else "[red]denied[/]"
-    console.print(f"{word}  {escape(url)}", soft_wrap=True)
-    console.print(f"  agent   {escape(own_agent)}", soft_wrap=True)
-    console.print(f"  rule    {escape(verdict.rule) if verdict.rule else '-'}", soft_wrap=True)
-    console.print(f"  reason  {escape(verdict.reason)}", soft_wrap=True)
-    console.print(f"  source  {escape(source)}", soft_wrap=True)
+    console = plain_console()
+    console.print(Text("allowed", "green") if verdict.allowed else Text("denied", "red"), f" {url}", soft_wrap=True)
+    console.print(f"  agent   {own_agent}", soft_wrap=True)
+    console.print(f"  rule    {verdict.rule or '-'}", soft_wrap=True)
+    console.print(f"  reason  {verdict.reason}", soft_wrap=True)
+    console.print(f"  source  {source}", soft_wrap=True)
     if not verdict.allowed:
         raise typer.Exit(3)
 

@@ -59,10 +59,9 @@ def _answer(request: dict[str, Any], default_base: str | None) -> dict[str, Any]
 
 
 def _show(answer: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
+    from orchestration.cli.console import plain_console
 
-    console = Console()
+    console = plain_console()
     for name, value in answer.items():
         text = ", ".join(value) if isinstance(value, list) else value
-        console.print(f"  {name:<20}{'-' if text in (None, '') else escape(str(text))}", soft_wrap=True)
+        console.print(f"  {name:<20}{'-' if text in (None, '') else text}", soft_wrap=True)
