@@ -14,7 +14,7 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from transforms.challenges import MAX_LINKS, find_marker
-from transforms.html.charset import decode, query_encoder, sniff, strip_bom
+from transforms.html.charset import Charset, decode, essence, query_encoder, sniff, sniff_xml, strip_bom
 from transforms.html.context import is_foreign
 from transforms.html.headers import HeaderLink, parse_links
 from transforms.html.limits import ParseLimits, cut
@@ -22,6 +22,7 @@ from transforms.html.links import SELECTOR, LinkCollector, LinkRows, collect_ele
 from transforms.html.resolver import Resolver, as_browser
 from transforms.html.robots import combine, header_directives, split_directives
 from transforms.html.text import fold
+from transforms.html.xhtml import as_html
 from transforms.placeholders import find_placeholder
 from transforms.reasons import Reason
 from transforms.schemas.manifests import MANIFEST_SCHEMA_VERSION
@@ -102,8 +103,7 @@ def parse_page(
     limits = limits or ParseLimits()
     full_size = len(body)
     body, limit = cut(body, limits)
-    charset = sniff(body, content_type)
-    markup, had_errors = utf8(strip_bom(body, charset.name), charset.name)
+    markup, charset, had_errors = read_markup(body, content_type)
     tree = LexborHTMLParser(markup)
 
     elements: list[tuple[LexborNode, str, dict[str, str | None]]] = [
@@ -181,6 +181,14 @@ def parse_page(
         "body_bytes": full_size,
     }
     return ParsedPage(page, collector.links)
+
+
+def read_markup(body: bytes, content_type: str | None) -> tuple[bytes, Charset, bool]:
+    """The body as UTF-8 HTML for the tree builder, the encoding it was in, and whether ill-formed sequences were replaced."""
+    is_xml = essence(content_type) == "application/xhtml+xml"
+    charset = sniff_xml(body, content_type) if is_xml else sniff(body, content_type)
+    markup, had_errors = utf8(strip_bom(body, charset.name), charset.name)
+    return as_html(markup) if is_xml else markup, charset, had_errors
 
 
 def utf8(body: bytes, name: str) -> tuple[bytes, bool]:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from transforms.html.charset import query_encoder, sniff, strip_bom
+from transforms.html.charset import query_encoder
 from transforms.html.limits import ParseLimits, cut
-from transforms.html.page import base_of, utf8
+from transforms.html.page import base_of, read_markup
 from transforms.html.resolver import Resolver
 from transforms.html.text import fold
 
@@ -30,8 +30,7 @@ class Snippet(NamedTuple):
 class _Document:
     def __init__(self, body: bytes, document_url: str, content_type: str | None) -> None:
         body, _ = cut(body, ParseLimits())
-        charset = sniff(body, content_type)
-        markup, _ = utf8(strip_bom(body, charset.name), charset.name)
+        markup, charset, _ = read_markup(body, content_type)
         self.tree = LexborHTMLParser(markup)
         encode = query_encoder(charset.name)
         document = Resolver(document_url, encode)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 HTML = "text/html"
 UTF8 = "text/html; charset=utf-8"
+XHTML = "application/xhtml+xml"
 
 
 def _page(text: str, kind: str = UTF8, encoding: str = "utf-8") -> tuple[bytes, str]:
@@ -110,6 +111,14 @@ ODDITIES: dict[str, tuple[bytes, str]] = {
     "zero_width_space": _page("<a href=1>a\u200b\nb</a><a href=2>a\n\u200bb</a><a href=3>a\u200b b</a><a href=4>日本\n語\u3000</a><a href=5><i>a\u200b</i>\n b</a>"),
     "math_text": _page("<a href=1>x<math>no<mi>yz</mi><mtext> t</mtext></math></a>"),
     "style_cascade": _page("<a href=1>a<b style='display:none;display:block'>b</b><b style='display:none!important;display:block'>c</b><b style='display:bogus'>d</b><b style='/*display:none*/color:red'>e</b><b hidden style=display:inline>f</b><b style='visibility:hidden;visibility:visible'>g</b></a>"),
+    "xhtml": _page(
+        '<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">'
+        '<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="de"><head><title>\u00e9</title><meta http-equiv="Content-Type" content="text/html; charset=koi8-r"/>'
+        '<script src="/s.js" title="a &gt; b"/><style/><base href="/b/"/></head><body><a id="top"/><p/><iframe src="i"/><textarea/>'
+        '<a href="1?\u00e9" rel="nofollow">o\u00e9</a><div><![CDATA[<a href="c">x</a>]]></div><script>//<![CDATA[\n"<a href=\'s\'>";\n//]]></script>'
+        '<!-- <p/> <a href="k">k</a> --><a href="2"><img src="x" alt="al/>t"/></a><a href="3"><b/>t<br/>u&nbsp;</a></body></html>', XHTML),
+    "xhtml_declared": _page('<?xml version="1.0" encoding="koi8-r"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body><a href="1?\u0438">\u0438</a></body></html>', XHTML, "koi8-r"),
+    "xhtml_header": _page('<html xmlns="http://www.w3.org/1999/xhtml"><head><title>t</title><script/></head><body><a href="1">\u0438</a></body></html>', XHTML + "; charset=windows-1251", "windows-1251"),
     "style_syntax": _page("<a href=1>a<b style='background:url(data:x;display:none;y)'>b</b><b style='content:\";display:none;\"'>c</b><b style='x:(;display:none;)'>d</b><b style='x:{;display:none;}'>e</b><b style='dis\\70lay:none'>f</b><b style='x:);display:none'>g</b><b style='x:url(//c/*);display:none'>h</b><b style='x:\"a\\\";display:none;\"'>i</b><b style='x:\"\n;display:none'>j</b><b style='x:[;display:none'>k</b></a>"),
     "inline_button": _page("<a href=1>a<button style=display:inline> b </button></a><a href=2>a<marquee style=display:inline> b </marquee>c</a><a href=3>a<button style=display:contents> b </button>c</a>"),
     "math_names_in_html": _page("<a href=1>a<mo>b</mo>c<mtext>d</mtext></a>"),

@@ -2,6 +2,6 @@
 
 from transforms.html.charset.decoders import decode, query_encoder
 from transforms.html.charset.labels import encoding_named
-from transforms.html.charset.sniff import Charset, sniff, strip_bom
+from transforms.html.charset.sniff import Charset, essence, sniff, sniff_xml, strip_bom
 
-__all__ = ["Charset", "decode", "encoding_named", "query_encoder", "sniff", "strip_bom"]
+__all__ = ["Charset", "decode", "encoding_named", "essence", "query_encoder", "sniff", "sniff_xml", "strip_bom"]

@@ -43,6 +43,21 @@ def sniff(body: bytes, content_type: str | None) -> Charset:
     return Charset(FALLBACK, "fallback")
 
 
+def sniff_xml(body: bytes, content_type: str | None) -> Charset:
+    """The encoding of a page served as XML (XML §4.3.3, RFC 7303 §3): no meta element has a say, and the fallback is UTF-8."""
+    found = sniff(body, content_type)
+    if found.method in ("bom", "header"):
+        return found
+    named = _declared(body)
+    return Charset("UTF-8", "fallback") if named is None else Charset(named, "meta")
+
+
+def essence(content_type: str | None) -> str:
+    """Type and subtype of a Content-Type value, lower case: of the last valid one (Fetch §2.2.2); empty without one."""
+    kinds = [value.partition(";")[0].strip(_HTTP_SPACE).lower() for value in _HEADER_VALUE.findall(content_type or "")]
+    return next((kind for kind in reversed(kinds) if "/" in kind and kind != "*/*"), "")
+
+
 def strip_bom(body: bytes, name: str) -> bytes:
     """The body without the byte order mark of its encoding, if it starts with one ("decode", Encoding §6)."""
     for mark, of in _BOMS:
@@ -113,11 +128,9 @@ def prescan(body: bytes) -> str | None:
 
 def _prescan(body: bytes, *, knows_raw_text: bool) -> str | None:
     at, in_head = 0, knows_raw_text
-    declared = _XML_DECLARATION.match(body, 0, PRESCAN_BYTES)
+    declared = _declared(body)
     if declared is not None:
-        named = encoding_named(declared.group(2).decode("latin-1"))
-        if named is not None:
-            return "UTF-8" if named in ("UTF-16LE", "UTF-16BE") else named
+        return declared
     while in_head or at < PRESCAN_BYTES:
         start = body.find(b"<", at)
         if start < 0 or (not in_head and start >= PRESCAN_BYTES):
@@ -148,6 +161,13 @@ def _prescan(body: bytes, *, knows_raw_text: bool) -> str | None:
         if at < 0:
             return None
     return None
+
+
+def _declared(body: bytes) -> str | None:
+    """The encoding that an XML declaration names."""
+    match = _XML_DECLARATION.match(body, 0, PRESCAN_BYTES)
+    named = None if match is None else encoding_named(match.group(2).decode("latin-1"))
+    return "UTF-8" if named in ("UTF-16LE", "UTF-16BE") else named
 
 
 def _after_comment(body: bytes, at: int) -> int:
