@@ -116,7 +116,7 @@ ODDITIES: dict[str, tuple[bytes, str]] = {
         '<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="de"><head><title>\u00e9</title><meta http-equiv="Content-Type" content="text/html; charset=koi8-r"/>'
         '<script src="/s.js" title="a &gt; b"/><style/><base href="/b/"/></head><body><a id="top"/><p/><iframe src="i"/><textarea/>'
         '<a href="1?\u00e9" rel="nofollow">o\u00e9</a><div><![CDATA[<a href="c">x</a>]]></div><script>//<![CDATA[\n"<a href=\'s\'>";\n//]]></script>'
-        '<!-- <p/> <a href="k">k</a> --><a href="2"><img src="x" alt="al/>t"/></a><a href="3"><b/>t<br/>u&nbsp;</a></body></html>', XHTML),
+        '<!-- <p/> <a href="k">k</a> --><a href="2"><img src="x" alt="al/>t"/></a><a href="3\n4"><b/>t<br/>u&nbsp;</a></body></html>', XHTML),
     "xhtml_declared": _page('<?xml version="1.0" encoding="koi8-r"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body><a href="1?\u0438">\u0438</a></body></html>', XHTML, "koi8-r"),
     "xhtml_header": _page('<html xmlns="http://www.w3.org/1999/xhtml"><head><title>t</title><script/></head><body><a href="1">\u0438</a></body></html>', XHTML + "; charset=windows-1251", "windows-1251"),
     "style_syntax": _page("<a href=1>a<b style='background:url(data:x;display:none;y)'>b</b><b style='content:\";display:none;\"'>c</b><b style='x:(;display:none;)'>d</b><b style='x:{;display:none;}'>e</b><b style='dis\\70lay:none'>f</b><b style='x:);display:none'>g</b><b style='x:url(//c/*);display:none'>h</b><b style='x:\"a\\\";display:none;\"'>i</b><b style='x:\"\n;display:none'>j</b><b style='x:[;display:none'>k</b></a>"),

@@ -22,6 +22,7 @@ from transforms.html.xhtml import as_html
         (b"<!-- <p/> --><?php <p/> ?>", b"<!-- <p/> --><?php <p/> ?>"),
         (b"<![CDATA[<p/>&]]>", b"&lt;p/&gt;&amp;"),
         (b"<![CDATA[<p/>", b"&lt;p/&gt;"),
+        (b"<a\nhref='x\r\n\ty'>\n</a>", b"<a href='x  y'>\n</a>"),  # §3.3.3 attribute-value normalization
         (b"<a b='<p/>", b"<a b='<p></p>"),
     ],
 )
