@@ -27,9 +27,7 @@ def valid_labels(host: str) -> bool:
             return False
         decoded.append(text)
     if any(unicodedata.bidirectional(char) in ("R", "AL", "AN") for text in decoded for char in text):
-        # In such a name the rule holds for every label, those in ASCII, too (UTS #46 §4.1: `1a.` beside Hebrew).
-        plain = [label for label in host.split(".") if label and not label.startswith("xn--")]
-        return all(_bidi_ok(text) for text in (*decoded, *plain))
+        return all(_bidi_ok(text) for text in decoded)
     return True
 
 
