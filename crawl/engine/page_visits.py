@@ -159,7 +159,8 @@ class PageVisits:
         return ()
 
     async def _not_modified(self, grant: WorkGrant, visit: Visit, origin: str, response: Response) -> Again:
-        """304 counts only if the snapshot it speaks of is still there; else once more, without validators."""
+        """304 counts only if the snapshot it speaks of is still there; else once more, without validators (a 304 to that is
+        an answer to nothing: `http_unexpected`)."""
         prior = visit.task.prior
         assert prior is not None
         is_there = await self._snapshots.is_there(prior.object_key)
@@ -171,11 +172,6 @@ class PageVisits:
             return ()
         self._origins.states[origin].validators_lied += 1
         visit.hops.append(Hop(visit.url, "response", Reason.ARTIFACT_UNAVAILABLE, response.address, 304))
-        if visit.unconditional:
-            self._results.emit(
-                visit, Reason.ARTIFACT_UNAVAILABLE, detail="304, but the earlier snapshot is gone.", response=response
-            )
-            return ()
         visit.unconditional = True
         return await self._same_place(grant, visit)
 

@@ -273,3 +273,16 @@ def test_conditional_requests_over_the_wire(hostile: HostileServer) -> None:
     assert (sink.by_key[1].outcome, sink.by_key[1].content_hash) == (Outcome.FETCHED, digest)
     state = origins.states["http://etag.example.test"]
     assert (state.validators_sent, state.validators_lied) == (2, 1)
+
+
+def test_a_head_that_comes_in_one_piece_has_the_same_limit(hostile: HostileServer) -> None:
+    sink = MemorySink()
+    run_batch(
+        [FetchTask(0, "http://wide.example.test/wide-head")],
+        settings=settings_of(hostile, max_header_bytes=4096),
+        sink=sink,
+        snapshots=MemorySnapshots(),
+        origins=MemoryOrigins(),
+        clock=WallClock(),
+    )
+    assert sink.by_key[0].reason is Reason.HEADERS_TOO_LARGE

@@ -137,6 +137,23 @@ def test_crawl_delay_is_one_input_capped_and_never_raises_the_rate() -> None:
         assert web.closest() == pytest.approx(expected, abs=0.01)
 
 
+def test_a_crawl_delay_that_is_taken_back_gives_our_gap_again() -> None:
+    crawl = Crawl(
+        [], settings=CrawlSettings(), sink=MemorySink(), snapshots=MemorySnapshots(), origins=MemoryOrigins(),
+        clock=FixedClock(NOW), client=MemoryWeb(),
+    )  # fmt: skip
+
+    async def gaps() -> list[float]:
+        found = []
+        for delay in (b"5", b"0.5", b"7", b"0"):
+            crawl.origins.robots.answered("http://a.test", 200, b"User-agent: *\nCrawl-delay: " + delay, None, NOW)
+            crawl.origins.apply_delay("http://a.test")
+            found.append(crawl.context.frontier.gap_of("http://a.test"))
+        return found
+
+    assert trio.run(gaps) == [5.0, 1.0, 7.0, 1.0]
+
+
 def test_after_a_crash_the_gap_counts_from_the_last_moment_of_the_owner_before() -> None:
     """Whatever the gap is: ours, the operator's, or the Crawl-delay of a robots.txt that is remembered."""
     hosts = {"plain": 1.0, "operator": 12.0, "delay": 7.0, "later": 20.0}
