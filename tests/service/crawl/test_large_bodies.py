@@ -20,11 +20,12 @@ def test_a_large_body_waits_for_a_slot_and_a_small_one_does_not(
 ) -> None:
     hostile.stalled.clear()
     sink = MemorySink()
-    paths = ["/large-stall", "/size?bytes=3000000", "/size?bytes=900000"]
+    # The one that stalls begins two seconds after the others, so that its time is over two seconds after theirs.
+    paths = ["/large-stall?after=2", "/size?bytes=3000000", "/size?bytes=900000"]
     run_batch(
         [FetchTask(n, f"http://slots{slots}-{n}.example.test{path}") for n, path in enumerate(paths)],
         settings=CrawlSettings(
-            test_hosts=hostile.test_hosts, large_bodies=slots, total_timeout_s=4.0, max_attempts=1, origin_gap_s=0.01
+            test_hosts=hostile.test_hosts, large_bodies=slots, total_timeout_s=6.0, max_attempts=1, origin_gap_s=0.01
         ),
         sink=sink,
         snapshots=MemorySnapshots(),
