@@ -494,15 +494,18 @@ def test_stop_commits_what_is_complete_and_leaves_the_rest() -> None:
 
 def test_what_the_sink_raises_ends_the_crawl_and_nothing_is_committed_after_it() -> None:
     class Stale(MemorySink):
+        calls = 0
+
         def commit(self, results):  # type: ignore[no-untyped-def]
-            if self.batches:
+            self.calls += 1
+            if self.calls == 2:
                 raise RuntimeError("fence 7 is stale")
             super().commit(results)
 
     sink = Stale()
     crawl = Crawl(
         tasks_of(*[f"http://h{n}.test/" for n in range(100)]),
-        settings=CrawlSettings(test_hosts=TEST_HOSTS, commit_batch=10, max_in_flight=10),
+        settings=CrawlSettings(test_hosts=TEST_HOSTS, commit_batch=10, max_in_flight=50),
         sink=sink,
         snapshots=MemorySnapshots(),
         origins=MemoryOrigins(),
@@ -512,7 +515,7 @@ def test_what_the_sink_raises_ends_the_crawl_and_nothing_is_committed_after_it()
     )
     with pytest.raises(RuntimeError, match="fence 7 is stale"):
         trio.run(crawl.run, clock=trio.testing.MockClock(autojump_threshold=0))
-    assert len(sink.batches) == 1
+    assert (sink.calls, len(sink.batches)) == (2, 1)
 
 
 @pytest.mark.parametrize("port", ["load", "load_robots", "suppressed", "take_foreign_slot", "foreign_slots", "save"])
