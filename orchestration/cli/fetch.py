@@ -21,13 +21,16 @@ from crawl import run_batch
 from crawl.memory import MemoryOrigins, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask
 from orchestration.cli.console import plain_console
-from orchestration.cli.jsonl import LineError, read_lines, write_line
+from orchestration.cli.jsonl import LineError, read_rounds, write_line
 from orchestration.cli.light import LightSettings
 from transforms.errors import TransientError
 from transforms.reasons import Outcome
 
 GATES = ("scheme", "port", "address", "scope", "robots", "clock", "connect", "tls", "response")
 """In the order in which they are asked; see DESIGN.md §5."""
+
+ROUND = 10_000
+"""Lines that are asked together: hosts are well mixed among so many, and memory holds no more."""
 
 
 class FetchInterrupted(TransientError):
@@ -47,21 +50,21 @@ def fetch(
     if url is None:
         raise typer.BadParameter("name a URL, or give --jsonl FILE", param_hint="URL")
     sink = _InOrder()
-    _run([FetchTask(0, url)], sink)
+    _run([FetchTask(0, url)], sink, MemoryOrigins())
     result = sink.taken[0]
     _print(result, plain_console())
     if result.outcome not in (Outcome.FETCHED, Outcome.NOT_MODIFIED):
         raise typer.Exit(3)
 
 
-def _run(tasks: Sequence[FetchTask], sink: _InOrder) -> None:
+def _run(tasks: Sequence[FetchTask], sink: _InOrder, origins: MemoryOrigins) -> None:
     settings = LightSettings()
     summary = run_batch(
         tasks,
         settings=settings.crawl,
         sink=sink,
         snapshots=MemorySnapshots(),
-        origins=MemoryOrigins(),
+        origins=origins,
         clock=settings.clock,
     )
     if summary.stopped is not None:
@@ -71,21 +74,23 @@ def _run(tasks: Sequence[FetchTask], sink: _InOrder) -> None:
 
 
 def _fetch_lines(source: str, out: TextIO) -> None:
-    answers: dict[int, dict[str, Any]] = {}
-    tasks: list[FetchTask] = []
-    lines = 0
-    for request in read_lines(source):
-        asked = None if isinstance(request, LineError) else request.get("url")
-        if isinstance(request, LineError):
-            answers[lines] = {"error": str(request)}
-        elif not isinstance(asked, str) or not asked:
-            answers[lines] = {"url": asked, "error": "url must be a non-empty string"}
-        else:
-            tasks.append(FetchTask(lines, asked))
-        lines += 1
-    sink = _InOrder(answers, out)
-    _run(tasks, sink)
-    sink.flush(lines)
+    """Round by round; what is known of origins (clocks, back-offs, robots.txt) goes from one to the next."""
+    origins = MemoryOrigins()
+    for requests in read_rounds(source, ROUND):
+        answers: dict[int, dict[str, Any]] = {}
+        tasks: list[FetchTask] = []
+        for number, request in enumerate(requests):
+            asked = None if isinstance(request, LineError) else request.get("url")
+            if isinstance(request, LineError):
+                answers[number] = {"error": str(request)}
+            elif not isinstance(asked, str) or not asked:
+                answers[number] = {"url": asked, "error": "url must be a non-empty string"}
+            else:
+                tasks.append(FetchTask(number, asked))
+        sink = _InOrder(answers, out)
+        if tasks:
+            _run(tasks, sink, origins)
+        sink.flush(len(requests))
 
 
 class _InOrder:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from io import UnsupportedOperation
 from math import isfinite
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from transforms.errors import PermanentError
 
@@ -19,22 +21,68 @@ class LineError(ValueError):
     """A line that cannot be answered; the message is the sentence that its answer carries."""
 
 
-def read_lines(source: str) -> Iterator[dict[str, Any] | LineError]:
-    """One request object, or the error that stands for it, for each line of a file (`-`: stdin): as many as lines."""
+Request = dict[str, Any] | LineError
+"""The object on a line, or the error that stands for it."""
+
+
+def read_lines(source: str) -> Iterator[Request]:
+    """One request for each line of a file (`-`: stdin): as many as lines."""
+    with _opened(source) as file:
+        yield from _requests(file)
+
+
+def read_rounds(source: str, most: int) -> Iterator[list[Request]]:
+    """The same for what is best answered together: all lines that are there now, about `most` of them at once. Whoever
+    writes one line and waits for its answer gets it; whoever has a million is read as fast as answers are made."""
+    with _opened(source) as file:
+        try:
+            descriptor = file.fileno()
+        except UnsupportedOperation:  # not a real file
+            yield list(_requests(file))
+            return
+        lines: list[bytes] = []
+        number = 1
+        for arrived in _arriving(descriptor):
+            lines += arrived
+            if len(lines) >= most or not select.select([descriptor], [], [], 0)[0]:
+                yield list(_requests(lines, number))
+                number += len(lines)
+                lines = []
+        if lines:
+            yield list(_requests(lines, number))
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[BinaryIO]:
     if source == "-":
         if sys.stdin is None:
             raise PermanentError("stdin is closed.")
-        yield from _requests(sys.stdin.buffer)
+        yield sys.stdin.buffer
         return
-    try:
-        with Path(source).open("rb") as file:
-            yield from _requests(file)
-    except OSError as e:
-        raise PermanentError(f"{source} cannot be read: {e.strerror}.") from None
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(source).open("rb"))
+        except OSError as e:
+            raise PermanentError(f"{source} cannot be read: {e.strerror}.") from None
+        yield file
 
 
-def _requests(lines: Any) -> Iterator[dict[str, Any] | LineError]:
-    for number, raw in enumerate(lines, 1):
+def _arriving(descriptor: int) -> Iterator[list[bytes]]:
+    """Whole lines as they arrive, none held back in a buffer; at the end what stands behind the last newline."""
+    rest: list[bytes] = []
+    while data := os.read(descriptor, 1 << 16):
+        first, *more = data.split(b"\n")
+        rest.append(first)
+        if more:
+            *whole, last = more
+            yield [b"".join(rest), *whole]
+            rest = [last]
+    if any(rest):
+        yield [b"".join(rest)]
+
+
+def _requests(lines: Iterable[bytes], first: int = 1) -> Iterator[Request]:
+    for number, raw in enumerate(lines, first):
         if not raw.strip():
             yield LineError(f"line {number} is empty")
             continue

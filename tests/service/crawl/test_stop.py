@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -149,8 +151,6 @@ def test_the_command_answers_in_order_and_stops_with_one_sentence(hostile: Hosti
     command = [sys.executable, "-c", "from orchestration.cli.main import main; main()", "fetch", "--jsonl", str(lines)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     assert child.stdout is not None
-    import json
-
     answers = [json.loads(child.stdout.readline()) for _ in range(4)]
     child.send_signal(signal.SIGTERM)
     rest, err = child.communicate(timeout=20)
@@ -171,6 +171,28 @@ def test_the_command_answers_in_order_and_stops_with_one_sentence(hostile: Hosti
     assert "line 2 is not JSON" in bad["error"]
     assert number == {"url": 7, "error": "url must be a non-empty string"}
     assert (private["reason"], private["http_status"], private["body_sha256"]) == ("blocked_network", None, None)
+
+
+def test_lines_that_come_one_by_one_are_answered_one_by_one_and_as_politely(hostile: HostileServer) -> None:
+    """What is known of an origin outlives the round in which it was learned."""
+    env = os.environ | {
+        "BACKLINKS_CRAWL__TEST_HOSTS": f'{{"*.example.test": "127.0.0.1:{hostile.port}"}}',
+        "BACKLINKS_CRAWL__ORIGIN_GAP_S": "0.7",
+    }
+    command = [sys.executable, "-c", "from orchestration.cli.main import main; main()", "fetch", "--jsonl", "-"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    for path in ("/plain", "/gzip", "/plain"):
+        child.stdin.write(f'{{"url": "http://onebyone.example.test{path}"}}\n')
+        child.stdin.flush()
+        assert json.loads(child.stdout.readline())["outcome"] == "fetched"
+    child.stdin.close()
+    assert child.wait(20) == 0
+    child.stdout.close()
+    seen = hostile.requests("onebyone.example.test")
+    assert [one.path for one in seen] == ["/robots.txt", "/plain", "/gzip", "/plain"]
+    assert min(later.at - earlier.at for earlier, later in pairwise(seen)) >= 0.6
 
 
 def test_a_ledger_that_is_down_is_raised_as_itself() -> None:

@@ -130,6 +130,7 @@ def test_an_answer_is_there_before_the_next_question(tmp_path: Path) -> None:
         ("url", {"url": "http://a.example/"}),
         ("robots", {"robots": "", "agent": "x", "url": "/"}),
         ("parse", {"html_path": "a.html", "url": "http://a.example/"}),
+        ("fetch", {"url": "http://127.0.0.1/"}),
     ):
         with subprocess.Popen(
             [*COMMAND, command, "--jsonl", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path,
