@@ -21,7 +21,7 @@ from crawl import run_batch
 from crawl.memory import MemoryOrigins, MemorySnapshots
 from crawl.ports import FetchResult, FetchTask
 from orchestration.cli.console import plain_console
-from orchestration.cli.jsonl import LineError, read_rounds, write_line
+from orchestration.cli.jsonl import LineError, no_lines_besides, read_rounds, write_line
 from orchestration.cli.light import LightSettings
 from transforms.errors import TransientError
 from transforms.reasons import Outcome
@@ -45,6 +45,7 @@ def fetch(
 ) -> None:
     """Fetch a URL through every gate and show each decision (exit code 0: a page came, 3: it did not)."""
     if jsonl is not None:
+        no_lines_besides(url, "URL")
         _fetch_lines(jsonl, sys.stdout)
         return
     if url is None:

@@ -14,6 +14,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+import typer
+
 from transforms.errors import PermanentError
 
 
@@ -23,6 +25,12 @@ class LineError(ValueError):
 
 Request = dict[str, Any] | LineError
 """The object on a line, or the error that stands for it."""
+
+
+def no_lines_besides(argument: object, name: str) -> None:
+    """With `--jsonl`, an argument of its own would be ignored: it is refused. Raises a usage error."""
+    if argument is not None:
+        raise typer.BadParameter(f"{argument} or --jsonl FILE, not both", param_hint=name)
 
 
 def read_lines(source: str) -> Iterator[Request]:

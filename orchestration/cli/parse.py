@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestration.cli.jsonl import LineError, answer_lines
+from orchestration.cli.jsonl import LineError, answer_lines, no_lines_besides
 from transforms.errors import PermanentError
 
 
@@ -35,6 +35,7 @@ def parse(
     """The page row and the links of an HTML file, as a browser with scripts off finds them."""
     headers = [_split_header(one) for one in header or []]
     if jsonl is not None:
+        no_lines_besides(file, "FILE")
         answer_lines(jsonl, lambda request: _answer_line(request, url, headers), sys.stdout)
         return
     if file is None:

@@ -18,7 +18,7 @@ from crawl.egress import Refused
 from crawl.robots import MAX_ROBOTS_BYTES, RulesCache, Verdict, parse_robots
 from crawl.runner import fetch_robots
 from orchestration.cli.console import plain_console
-from orchestration.cli.jsonl import LineError, answer_lines
+from orchestration.cli.jsonl import LineError, answer_lines, no_lines_besides
 from orchestration.cli.light import LightSettings
 from transforms.errors import PermanentError
 
@@ -36,6 +36,7 @@ def robots(
     settings = LightSettings()
     own_agent = agent or settings.crawl.user_agent_product
     if jsonl is not None:
+        no_lines_besides(url, "URL")
         rules = RulesCache(own_agent)  # neighbouring lines often ask about one file; files have a limit together
         answer_lines(jsonl, lambda request: _judge_line(request, rules), sys.stdout)
         return

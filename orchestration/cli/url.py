@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestration.cli.jsonl import LineError, answer_lines
+from orchestration.cli.jsonl import LineError, answer_lines, no_lines_besides
 
 
 def url(
@@ -23,6 +23,7 @@ def url(
 ) -> None:
     """Identity of a URL, registrable domain, and every rule that changed its spelling (exit code 0: has one, 3: refused)."""
     if jsonl is not None:
+        no_lines_besides(address, "URL")
         answer_lines(jsonl, lambda request: _answer(request, base), sys.stdout)
         return
     if address is None:

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from crawl.robots.book import PARSED_BYTES
 from orchestration.cli import robots as robots_command
 from orchestration.cli.fetch import fetch
+from orchestration.cli.parse import parse
 from orchestration.cli.robots import robots
+from orchestration.cli.url import url
 
 ROBOTS = "User-agent: *\nDisallow: /private\nAllow: /private/open\n"
 
@@ -114,6 +116,13 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
         result = run(command, *arguments)
         assert result.exit_code == 1
         assert str(result.exception) == "none cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize("command", [robots, fetch, url, parse])
+def test_an_argument_besides_lines_is_a_usage_error(command) -> None:  # type: ignore[no-untyped-def]
+    result = run(command, "http://a.example/", "--jsonl", "-", stdin="{}\n")
+    assert result.exit_code == 2
+    assert "not both" in result.output
 
 
 @pytest.mark.parametrize("command", [robots, fetch])
